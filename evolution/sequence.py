@@ -1,0 +1,60 @@
+"""Scenario-skill sequences: what an environment looks like from above, and how a step edits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evolution.directions import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The state of the world found at one point, and the skill to be applied there."""
+
+    scenario: str
+    skill: str
+
+
+class EditKind(StrEnum):
+    """The three edits, one per direction."""
+
+    REPLACE_SCENARIO = "replace_scenario"
+    REPLACE_SKILL = "replace_skill"
+    INSERT = "insert"
+
+
+KIND_OF_DIRECTION = {
+    Direction.SCENARIO: EditKind.REPLACE_SCENARIO,
+    Direction.SKILL: EditKind.REPLACE_SKILL,
+    Direction.LENGTH: EditKind.INSERT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceEdit:
+    """One edit at `index`: the pair that stands there afterwards (replaced or inserted)."""
+
+    kind: EditKind
+    index: int
+    pair: Pair
+
+
+Sequence = tuple[Pair, ...]
+
+
+def apply_edit(sequence: Sequence, edit: SequenceEdit) -> Sequence:
+    """The sequence after the edit. Raises ValueError where the edit does not fit the sequence."""
+    upper = len(sequence) if edit.kind is EditKind.INSERT else len(sequence) - 1
+    if not 0 <= edit.index <= upper:
+        raise ValueError(f"no place {edit.index} in a sequence of {len(sequence)} pairs")
+    if edit.kind is EditKind.INSERT:
+        return (*sequence[: edit.index], edit.pair, *sequence[edit.index :])
+    old = sequence[edit.index]
+    if edit.kind is EditKind.REPLACE_SCENARIO and edit.pair.skill != old.skill:
+        raise ValueError("a change of scenario keeps the skill")
+    if edit.kind is EditKind.REPLACE_SKILL and edit.pair.scenario != old.scenario:
+        raise ValueError("a change of skill keeps the scenario")
+    if edit.pair == old:
+        raise ValueError("the edit changes nothing")
+    return (*sequence[: edit.index], edit.pair, *sequence[edit.index + 1 :])

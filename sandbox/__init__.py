@@ -1,0 +1,1 @@
+"""Running untrusted bundles: many times, fast, saying exactly what happened."""

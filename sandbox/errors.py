@@ -1,0 +1,23 @@
+"""What can break between us and a sandbox. A command that ran and failed is not here."""
+
+from __future__ import annotations
+
+
+class SandboxError(Exception):
+    """Base of all errors of this floor. The message is one line: what, where, what to do."""
+
+
+class SandboxUnavailable(SandboxError):
+    """The machinery could not run a command (engine gone, sandbox dead). May be tried again."""
+
+
+class ImageBuildFailed(SandboxError):
+    """The image does not build, through the bundle's own fault. `log` holds the last lines."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class Refused(SandboxError):
+    """This back-end cannot do what is asked as asked, and will not weaken it. Names the way out."""
