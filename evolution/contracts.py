@@ -185,11 +185,15 @@ class PlanReview:
 
 @dataclass(frozen=True, slots=True)
 class StepConfig:
-    """How one step may work. `directions` empty: all three, in a seeded random order."""
+    """How one step may work. `directions` empty: all three, in a seeded random order.
+
+    `avoid` names operators that siblings of the child to be made have used already.
+    """
 
     seed: int
     effort: Effort = Effort.LOW
     directions: tuple[Direction, ...] = ()
+    avoid: tuple[str, ...] = ()
     max_plan_revisions: int = 3
     max_repairs: int = 3
     oracle_runs: int = 3

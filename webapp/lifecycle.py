@@ -65,8 +65,8 @@ VERIFICATION: Table = _table(
     pending="verifying",
     verifying="valid invalid errored pending",
     errored="pending verifying",
-    valid="pending verifying",
-    invalid="pending verifying",
+    valid="invalid",
+    invalid="valid",
 )
 REVIEW: Table = _table(
     unreviewed="approved rejected changes_requested",

@@ -1,0 +1,36 @@
+"""What is stored: one module per aggregate."""
+
+from webapp.models.dataset import Dataset, DatasetMember, DatasetVersion
+from webapp.models.difficulty import DifficultyScore, Measure, MeasuredTrial, Solver, SolverKind
+from webapp.models.environment import Blob, Environment, EnvironmentKind, Lineage
+from webapp.models.event import Event
+from webapp.models.review import Review, ReviewLease, ReviewVerdict
+from webapp.models.run import EvolutionRun, EvolutionStep
+from webapp.models.trial import GateRecord, Trial, Verification
+from webapp.models.user import Role, User
+
+__all__ = [
+    "Blob",
+    "Dataset",
+    "DatasetMember",
+    "DatasetVersion",
+    "DifficultyScore",
+    "Environment",
+    "EnvironmentKind",
+    "Event",
+    "EvolutionRun",
+    "EvolutionStep",
+    "GateRecord",
+    "Lineage",
+    "Measure",
+    "MeasuredTrial",
+    "Review",
+    "ReviewLease",
+    "ReviewVerdict",
+    "Role",
+    "Solver",
+    "SolverKind",
+    "Trial",
+    "User",
+    "Verification",
+]
