@@ -1,0 +1,1 @@
+"""Operators: the procedural author's ways to make an environment harder."""
