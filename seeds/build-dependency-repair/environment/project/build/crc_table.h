@@ -1,0 +1,17 @@
+#define CRC_INIT 0xFF
+#define CRC_T0 0x00
+#define CRC_T1 0x07
+#define CRC_T2 0x0E
+#define CRC_T3 0x09
+#define CRC_T4 0x1C
+#define CRC_T5 0x1B
+#define CRC_T6 0x12
+#define CRC_T7 0x15
+#define CRC_T8 0x38
+#define CRC_T9 0x3F
+#define CRC_TA 0x36
+#define CRC_TB 0x31
+#define CRC_TC 0x24
+#define CRC_TD 0x23
+#define CRC_TE 0x2A
+#define CRC_TF 0x2D

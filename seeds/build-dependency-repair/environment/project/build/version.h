@@ -1,0 +1,4 @@
+#define VERSION_MAJOR 2
+#define VERSION_MINOR 4
+#define VERSION_PATCH 1
+#define VERSION_WORD 0x020401
