@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Django's command line, with Ratchet's settings."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command named on the command line; an error is one line and a status."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    try:
+        from django.core.exceptions import ImproperlyConfigured
+        from django.core.management import execute_from_command_line
+        from django.db.utils import OperationalError
+    except ImportError as error:
+        sys.exit(f"{error}: run `make setup` first, then .venv/bin/python manage.py")
+    try:
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, OperationalError) as error:
+        sys.exit(f"ratchet: {' '.join(str(error).split())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Django's PostgreSQL back-end, on the embedded server. `ENGINE = "webapp.embedded.database"`."""

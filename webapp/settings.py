@@ -1,0 +1,202 @@
+"""Settings, from environment variables and `.env`. Everything has a default that is safe on loopback."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.csp import CSP
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+# --- where everything is kept -------------------------------------------------------------------
+RATCHET_HOME = (BASE_DIR / env.str("RATCHET_HOME", default="var")).resolve()
+RATCHET_SANDBOX = env.str("RATCHET_SANDBOX", default="auto")
+RATCHET_MODELS = env.str("RATCHET_MODELS", default="")
+
+# --- who may reach us ---------------------------------------------------------------------------
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "testserver"})
+DEBUG = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+IS_LOOPBACK_ONLY = set(ALLOWED_HOSTS) <= LOOPBACK_HOSTS
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+
+def _read_or_make_secret_key(path: Path) -> str:
+    """The key of this home, made once, readable by its owner only. For loopback use."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            key = path.read_text().strip()
+            if key:
+                return key
+            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # its maker was killed half-way
+        with os.fdopen(descriptor, "w") as file:
+            key = secrets.token_urlsafe(50)
+            file.write(key)
+        return key
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"cannot keep a secret key in {path}: {error.strerror}"
+            " (set RATCHET_HOME to a writable folder, or set SECRET_KEY)"
+        ) from error
+
+
+SECRET_KEY = env.str("SECRET_KEY", default="")
+if not SECRET_KEY:
+    if not IS_LOOPBACK_ONLY:
+        raise ImproperlyConfigured(
+            "ALLOWED_HOSTS names hosts beyond this machine: set SECRET_KEY too"
+            ' (python -c "import secrets; print(secrets.token_urlsafe(50))")'
+        )
+    SECRET_KEY = _read_or_make_secret_key(RATCHET_HOME / "secret-key")
+if DEBUG and not IS_LOOPBACK_ONLY:
+    raise ImproperlyConfigured("DEBUG shows secrets: unset it, or ALLOWED_HOSTS")
+
+# Beyond loopback we expect HTTPS, by a proxy in front; HTTPS=off says that there is none.
+HTTPS = env.bool("HTTPS", default=not IS_LOOPBACK_ONLY)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+if env.bool("TRUST_PROXY", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CSP: dict[str, Any] = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+}
+
+# --- the application ----------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "webapp.apps.WebappConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "django_htmx",
+    "django_filters",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "webapp.urls"
+ASGI_APPLICATION = "webapp.asgi.application"
+WSGI_APPLICATION = "webapp.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- static files: straight from /static, or collected into STATIC_ROOT with hashed names ---------
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
+HAS_COLLECTED_STATIC = (STATIC_ROOT / "staticfiles.json").exists()
+IS_COLLECTING_STATIC = env.bool("COLLECT_STATIC", default=False)
+WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
+MEDIA_ROOT = RATCHET_HOME / "files"
+_STATIC_STORAGE = (
+    "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    if HAS_COLLECTED_STATIC or IS_COLLECTING_STATIC
+    else "django.contrib.staticfiles.storage.StaticFilesStorage"
+)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": _STATIC_STORAGE},
+}
+
+# --- the database: a server that is given, or the embedded one -------------------------------------
+DATABASE_URL = env.str("DATABASE_URL", default="")
+IS_DATABASE_EMBEDDED = not DATABASE_URL
+EMBEDDED_POSTGRES_IS_DURABLE = env.bool("EMBEDDED_POSTGRES_IS_DURABLE", default=True)
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": (
+        {"ENGINE": "webapp.embedded.database", "NAME": "ratchet", "USER": "ratchet"}
+        if IS_DATABASE_EMBEDDED
+        else {**env.db_url("DATABASE_URL"), "CONN_HEALTH_CHECKS": True}
+    )
+}
+
+# --- the broker: one that is given, or the embedded one --------------------------------------------
+CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
+IS_BROKER_EMBEDDED = not CELERY_BROKER_URL
+BROKER_FOLDER = RATCHET_HOME / "broker"
+
+# --- logs -------------------------------------------------------------------------------------------
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {
+            "()": "webapp.logs.OneLineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+            "datefmt": "%Y-%m-%dT%H:%M:%S",
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
+        "django.server": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
+        "uvicorn.access": {"level": "WARNING"},
+    },
+}

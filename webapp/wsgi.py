@@ -1,0 +1,10 @@
+"""The web process, for a WSGI server. Live pages need the ASGI one."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+application = get_wsgi_application()
