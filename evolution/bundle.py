@@ -1,16 +1,31 @@
-"""Bundles: the files of an environment in Harbor's layout, immutable, with their digests."""
+"""Bundles: the files of an environment in Harbor's layout, immutable, with their digests.
+
+Beside this: `validation` judges bundles, `reading` and `writing` carry them from and to disk,
+`execution` says how they are run, `task_config` what their `task.toml` means.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
+
+from evolution.harbor import harbor_digest, strip_canary
 from sandbox.contracts import SandboxFile, tree_digest
+
+CONFIG_CAP = 1_000_000
+"""The longest `task.toml` that is read, in characters."""
 
 
 class BundleError(Exception):
@@ -30,9 +45,9 @@ class Bundle:
 
     @classmethod
     def of(cls, files: Iterable[SandboxFile]) -> Bundle:
-        """A bundle of these files, whatever their order. Raises BundleError on a path given twice."""
-        ordered = tuple(sorted(files))
-        for one, two in zip(ordered, ordered[1:], strict=False):
+        """A bundle of these files, whatever their order. Raises BundleError on a path twice."""
+        ordered = tuple(sorted(files, key=lambda file: file.path))
+        for one, two in pairwise(ordered):
             if one.path == two.path:
                 raise BundleError(one.path, "this path is there twice")
         return cls(ordered)
@@ -60,15 +75,33 @@ class Bundle:
     @cached_property
     def config(self) -> Mapping[str, Any]:
         """`task.toml`, parsed. Raises BundleError when it is missing or broken."""
+        text = self.text("task.toml")
+        if len(text) > CONFIG_CAP:
+            raise BundleError("task.toml", f"longer than {CONFIG_CAP:,} characters")
         try:
-            return MappingProxyType(tomllib.loads(self.text("task.toml")))
+            return MappingProxyType(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise BundleError("task.toml", f"not valid TOML: {error}") from None
+        except RecursionError:
+            raise BundleError("task.toml", "nested too deeply") from None
+
+    @cached_property
+    def harbor_digest(self) -> str:
+        """Harbor's content digest in hex; see `harbor.harbor_digest` for what it does not cover."""
+        try:
+            return harbor_digest(self.files)
+        except UnicodeDecodeError:
+            raise BundleError(".gitignore", "an ignore file is not UTF-8") from None
 
     @property
     def instruction(self) -> str:
-        """What the solver is told (`instruction.md`)."""
+        """The text of `instruction.md`, canary lines included."""
         return self.text("instruction.md")
+
+    @property
+    def displayed_instruction(self) -> str:
+        """What the solver is told: the instruction without canary lines, as Harbor gives it."""
+        return strip_canary(self.instruction)
 
     def folder(self, name: str) -> tuple[SandboxFile, ...]:
         """The files below a top folder, with paths relative to it."""
@@ -91,3 +124,44 @@ class Bundle:
 def content_digest(data: bytes) -> str:
     """SHA-256 of some bytes, in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def with_config(bundle: Bundle, changes: Mapping[tuple[str, ...], Any]) -> Bundle:
+    """A bundle with these keys of `task.toml` set, all else of its text unchanged.
+
+    Keys are paths into the tables, `("metadata", "ratchet", "generation")`; missing tables are
+    made; the value None removes a key. Raises BundleError when the file is broken, or when a key's
+    path runs through something that is no table.
+    """
+    wanted = deepcopy(dict(bundle.config))
+    try:
+        document = tomlkit.parse(bundle.text("task.toml"))
+        for path, value in changes.items():
+            _set(document, path, value)
+            _set(wanted, path, value)
+        text = tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise BundleError("task.toml", f"not valid TOML: {error}") from None
+    mode = bundle.by_path["task.toml"].mode
+    edited = bundle.with_files([SandboxFile("task.toml", text.encode(), mode)])
+    if dict(edited.config) != wanted:  # the edit must mean what was asked, whatever the file's form
+        raise BundleError("task.toml", f"cannot be edited at {'.'.join(next(iter(changes)))}")
+    return edited
+
+
+def _set(table: MutableMapping[str, Any], path: tuple[str, ...], value: object) -> None:
+    """Set or remove one key, in a document or in plain tables."""
+    for depth, key in enumerate(path[:-1]):
+        if key not in table:
+            if value is None:
+                return
+            is_plain = isinstance(table, dict) and not isinstance(table, Container | Table)
+            table[key] = {} if is_plain else tomlkit.table(is_super_table=depth < len(path) - 2)
+        inner = table[key]
+        if not isinstance(inner, MutableMapping):
+            raise BundleError("task.toml", f"{'.'.join(path[: depth + 1])} is no table")
+        table = inner
+    if value is None:
+        table.pop(path[-1], None)
+    else:
+        table[path[-1]] = value
