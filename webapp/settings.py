@@ -1,4 +1,4 @@
-"""Settings, from environment variables and `.env`. Everything has a default that is safe on loopback."""
+"""Settings, from environment variables and `.env`. The defaults are safe on loopback."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
-# --- where everything is kept -------------------------------------------------------------------
+# --- where everything is kept --------------------------------------------------------------------
 RATCHET_HOME = (BASE_DIR / env.str("RATCHET_HOME", default="var")).resolve()
 RATCHET_SANDBOX = env.str("RATCHET_SANDBOX", default="auto")
 RATCHET_MODELS = env.str("RATCHET_MODELS", default="")
 
-# --- who may reach us ---------------------------------------------------------------------------
+# --- who may reach us ----------------------------------------------------------------------------
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "testserver"})
 DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -85,7 +85,7 @@ SECURE_CSP: dict[str, Any] = {
     "base-uri": [CSP.NONE],
 }
 
-# --- the application ----------------------------------------------------------------------------
+# --- the application -----------------------------------------------------------------------------
 INSTALLED_APPS = [
     "webapp.apps.WebappConfig",
     "django.contrib.auth",
@@ -127,6 +127,7 @@ TEMPLATES = [
         },
     },
 ]
+AUTH_USER_MODEL = "webapp.User"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
@@ -145,7 +146,7 @@ USE_TZ = True
 USE_I18N = False
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- static files: straight from /static, or collected into STATIC_ROOT with hashed names ---------
+# --- static files: straight from /static, or collected into STATIC_ROOT with hashed names --------
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
@@ -163,7 +164,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": _STATIC_STORAGE},
 }
 
-# --- the database: a server that is given, or the embedded one -------------------------------------
+# --- the database: a server that is given, or the embedded one -----------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default="")
 IS_DATABASE_EMBEDDED = not DATABASE_URL
 EMBEDDED_POSTGRES_IS_DURABLE = env.bool("EMBEDDED_POSTGRES_IS_DURABLE", default=True)
@@ -175,12 +176,12 @@ DATABASES: dict[str, dict[str, Any]] = {
     )
 }
 
-# --- the broker: one that is given, or the embedded one --------------------------------------------
+# --- the broker: one that is given, or the embedded one ------------------------------------------
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="")
 IS_BROKER_EMBEDDED = not CELERY_BROKER_URL
 BROKER_FOLDER = RATCHET_HOME / "broker"
 
-# --- logs -------------------------------------------------------------------------------------------
+# --- logs ----------------------------------------------------------------------------------------
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 LOGGING = {
     "version": 1,

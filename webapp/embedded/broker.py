@@ -26,7 +26,7 @@ from kombu.transport import virtual
 POLL_SECONDS = 0.1  # the latency of an idle queue
 
 
-class Channel(virtual.Channel):  # type: ignore[misc]  # kombu is untyped
+class Channel(virtual.Channel):
     """Moves messages between a connection and the folder."""
 
     supports_fanout = False
@@ -35,7 +35,9 @@ class Channel(virtual.Channel):  # type: ignore[misc]  # kombu is untyped
     @property
     def folder(self) -> Path:
         """Where the queues live."""
-        return Path(self.connection.client.transport_options["folder"])
+        client: Any = self.connection.client
+        options: dict[str, Any] = client.transport_options or {}
+        return Path(options["folder"])
 
     def _queue_folder(self, queue: str) -> Path:
         return self.folder / quote(queue, safe="")
@@ -85,7 +87,7 @@ class Channel(virtual.Channel):  # type: ignore[misc]  # kombu is untyped
         shutil.rmtree(self._queue_folder(queue), ignore_errors=True)
 
 
-class Transport(virtual.Transport):  # type: ignore[misc]  # kombu is untyped
+class Transport(virtual.Transport):
     """kombu's way in: `broker_url = "ratchet-folder://"` once the alias is registered."""
 
     Channel = Channel

@@ -2,8 +2,8 @@
 
 Usage: python -m webapp.embedded.postgres_keeper HOME [--not-durable]
 
-Prints one line, `ready` or what went wrong, and stays until it gets SIGTERM, the server ends, or the
-last user is gone.
+Prints one line, `ready` or what went wrong, and stays until it gets SIGTERM, the server ends, or
+the last user is gone.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ LOG_CAP_BYTES = 4 << 20
 SOCKET_PATH_CAP_BYTES = 107  # sun_path, without its closing NUL
 SOCKET_NAME = "/.s.PGSQL.5432"
 _LAUNCHER = Path(__file__).with_name("postgres_launcher.py")
+STOP_SIGNALS = ((signal.SIGINT, 10.0), (signal.SIGQUIT, 4.0), (signal.SIGKILL, 4.0))
 _WATCHED = (signal.SIGTERM, signal.SIGCHLD)
 
 SETTINGS = {
@@ -70,7 +71,7 @@ class Keeper:
         self._server: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Bring the server up: make its files, clear what a crash left. Raises EmbeddedUnavailable."""
+        """Make the files, clear what a crash left, start. Raises EmbeddedUnavailable."""
         self._forget_address()
         self._make_data()
         self._end_orphan()
@@ -103,11 +104,7 @@ class Keeper:
         """End the server, gently first. May be called in any state."""
         self._layout.address.unlink(missing_ok=True)
         if self._server is not None:
-            for number, seconds in (
-                (signal.SIGINT, 10.0),
-                (signal.SIGQUIT, 4.0),
-                (signal.SIGKILL, 4.0),
-            ):
+            for number, seconds in STOP_SIGNALS:
                 if self._server.poll() is not None:
                     break
                 self._server.send_signal(number)
@@ -117,7 +114,7 @@ class Keeper:
             shutil.rmtree(self._socket_folder, ignore_errors=True)
 
     def _forget_address(self) -> None:
-        """Remove what a killed keeper left: the address, and the socket's folder when it is ours."""
+        """Remove what a killed keeper left: the address, and the socket's folder if ours."""
         with contextlib.suppress(OSError, IndexError):
             folder = Path(self._layout.address.read_text().splitlines()[0])
             if _is_socket_folder(folder):
@@ -152,7 +149,7 @@ class Keeper:
             )
 
     def _end_orphan(self) -> None:
-        """End a server that outlived its keeper; drop a lock file whose process is somebody else."""
+        """End a server that outlived its keeper; drop a lock file whose process is another."""
         lock_file = self._layout.data / "postmaster.pid"
         try:
             pid = int(lock_file.read_text().splitlines()[0])
@@ -175,10 +172,10 @@ class Keeper:
 
     def _try_start(self) -> bool:
         options = [f"-c{name}={value}" for name, value in self._settings.items()]
+        options += ["-k", str(self._socket_folder)]
         with self._layout.log.open("ab") as log:
             self._server = subprocess.Popen(
-                self._command("postgres", "-D", str(self._layout.data), *options)
-                + ["-k", str(self._socket_folder)],
+                self._command("postgres", "-D", str(self._layout.data), *options),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -2,10 +2,10 @@
 
 Usage: python -I -S postgres_launcher.py PROGRAM ARGUMENT…
 
-PostgreSQL refuses to run as root, and `initdb` wants a name for the user. Root (and a user without a
-name) therefore becomes an ordinary user *inside a user namespace* that holds nothing but ourselves:
-outside it is still the same user, so every file stays ours and every folder that we may enter,
-PostgreSQL may enter too. The program ends with its parent.
+PostgreSQL refuses to run as root, and `initdb` wants a name for the user. Root (and a user without
+a name) therefore becomes an ordinary user *inside a user namespace* that holds nothing but
+ourselves: outside it is still the same user, so every file stays ours and every folder that we may
+enter, PostgreSQL may enter too. The program ends with its parent.
 """
 
 import ctypes
@@ -57,7 +57,7 @@ def main() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit("the keeper ended")
-    os.execv(sys.argv[1], sys.argv[1:])
+    os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 -- nothing here is for a shell
 
 
 main()
