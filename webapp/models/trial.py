@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from evolution.contracts import GateStatus
 from sandbox.contracts import Outcome, SolverEnd
@@ -35,6 +36,7 @@ class Verification(models.Model):
     seconds = models.FloatField(default=0.0)
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -57,7 +59,10 @@ class Verification(models.Model):
 
 
 class Trial(models.Model):
-    """One trial of a gate. `record` is the whole result (msgspec JSON, zstd), for recall."""
+    """One trial of a gate. `record` is the whole result (msgspec JSON, zstd), for recall.
+
+    Trials that the machinery spoiled stay for people to see, and may be repeated.
+    """
 
     verification = models.ForeignKey(Verification, on_delete=models.PROTECT, related_name="trials")
     gate = models.CharField(max_length=40)
@@ -78,7 +83,9 @@ class Trial(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["verification", "solver", "repetition"], name="trial_once"
+                fields=["verification", "solver", "repetition"],
+                condition=~Q(outcome__in=[Outcome.INFRA_ERROR, Outcome.CANCELLED]),
+                name="trial_once",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=TrialStatus.values), name="trial_status_known"

@@ -1,0 +1,1 @@
+"""The engine's ports, implemented on the database."""

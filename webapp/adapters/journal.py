@@ -1,0 +1,81 @@
+"""The engine's journal, kept in the database as the engine works."""
+
+from __future__ import annotations
+
+from evolution.contracts import Attempt, GateResult, Mutation, Plan
+from sandbox.contracts import TrialResult
+from webapp.lifecycle import TrialStatus, VerificationStatus
+from webapp.models import Environment, EvolutionStep, Verification
+from webapp.services import environments, trials, verifications
+from webapp.services.events import append_event
+
+
+class DatabaseTrialLog:
+    """The trials and gates of one verification row."""
+
+    def __init__(self, verification: Verification) -> None:
+        self.verification = verification
+        self._position = 0
+
+    def recall(self, key: str, solver: str, repetition: int) -> TrialResult | None:
+        """The result recorded for this trial, or None."""
+        return trials.recall_trial(self.verification, key=key, solver=solver, repetition=repetition)
+
+    def record(
+        self, key: str, solver: str, repetition: int, gate: str, result: TrialResult
+    ) -> None:
+        """Keep a result for good."""
+        trials.record_trial(
+            self.verification,
+            key=key,
+            solver=solver,
+            repetition=repetition,
+            gate=gate,
+            result=result,
+        )
+
+    def gate(self, result: GateResult) -> None:
+        """A gate has answered."""
+        verifications.record_gate(self.verification, self._position, result)
+        self._position += 1
+
+
+class DatabaseJournal:
+    """What one step tells, as rows of the step's run."""
+
+    def __init__(self, step: EvolutionStep) -> None:
+        self._step = step
+        self._open: dict[str, Verification] = {}
+
+    def event(self, kind: str, text: str, **facts: str | int | float) -> None:
+        """Something worth a line happened."""
+        append_event(kind, text[:2000], run=self._step.run, step=self._step, facts=facts)
+
+    def open_candidate(self, plan: Plan, mutation: Mutation, repair: int) -> DatabaseTrialLog:
+        """Store the child, or find it again after a worker died, and open its verification."""
+        environment, _ = environments.add_candidate(self._step, plan, mutation, repair)
+        verification = _resumable(environment)
+        if verification is None:
+            verification = verifications.open_verification(environment, TrialStatus.RUNNING)
+        self._open[mutation.child.digest] = verification
+        return DatabaseTrialLog(verification)
+
+    def close_candidate(self, attempt: Attempt) -> None:
+        """Record the verdict; a child that has it already keeps it."""
+        verification = self._open[attempt.mutation.child.digest]
+        if verification.status == TrialStatus.RUNNING:
+            verifications.record_verdict(verification, attempt.verdict)
+
+    def parent_log(self) -> DatabaseTrialLog:
+        """The parent's own verification: its traced oracle run is remembered there."""
+        verification = self._step.parent.current_verification
+        if verification is None:
+            raise ValueError(f"environment {self._step.parent_id} was never verified")
+        return DatabaseTrialLog(verification)
+
+
+def _resumable(environment: Environment) -> Verification | None:
+    """The verification to go on with: a running one, or the one that gave the verdict."""
+    if environment.verification in (VerificationStatus.VALID, VerificationStatus.INVALID):
+        return environment.current_verification
+    return environment.verifications.filter(status=TrialStatus.RUNNING).order_by("-number").first()

@@ -1,0 +1,101 @@
+"""One piece of work: claim the row, work without a transaction, record under the lease."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+from evolution.contracts import StepConfig
+from evolution.directions import Direction, Effort
+from evolution.engine import evolve_step
+from evolution.gates.protocol import verify_bundle
+from evolution.ports import Author
+from sandbox.base import TrialRunner
+from webapp.adapters.journal import DatabaseJournal, DatabaseTrialLog
+from webapp.models import EvolutionStep, Verification
+from webapp.services import leases, runs, steps, verifications
+from webapp.services.environments import load_mutation, load_subject
+from webapp.services.errors import TransitionRefused
+from webapp.services.leases import HEARTBEAT_SECONDS, Leased
+
+logger = logging.getLogger(__name__)
+
+
+def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str) -> bool:
+    """Carry out one step; False when it is not ours to do (taken, done, gone, cancelled)."""
+    step = _find(EvolutionStep, step_id)
+    if step is None or not leases.claim(step):
+        return False
+    EvolutionStep.objects.filter(pk=step.pk).update(worker=worker)
+    started = time.monotonic()
+    config = StepConfig(
+        seed=step.seed,
+        effort=Effort(step.run.effort),
+        directions=tuple(Direction(value) for value in step.run.directions),
+        avoid=steps.step_operators(step),
+    )
+    with _held(step):
+        result = evolve_step(
+            load_subject(step.parent), author, runner, DatabaseJournal(step), config
+        )
+    # From here on in transactions: nothing slow, and only while the lease is ours.
+    try:
+        steps.record_step(step, result, time.monotonic() - started)
+    except TransitionRefused:
+        logger.warning("step %s: the lease was lost, its result is dropped", step.pk)
+    return True
+
+
+def work_on_verification(verification_id: int, runner: TrialRunner, worker: str) -> bool:
+    """Carry out one verification; False when it is not ours to do."""
+    verification = _find(Verification, verification_id)
+    if verification is None or not leases.claim(verification):
+        return False
+    environment = verification.environment
+    logger.info("%s verifies environment %s", worker, environment.pk)
+    with _held(verification):
+        verdict = verify_bundle(
+            load_subject(environment),
+            load_mutation(environment),
+            runner,
+            DatabaseTrialLog(verification),
+        )
+    try:
+        verifications.record_verdict(verification, verdict)
+    except TransitionRefused:
+        logger.warning("verification %s: the lease was lost", verification.pk)
+        return True
+    for run in environment.lineage.runs.filter(status="running"):
+        runs.advance_run(run)
+    return True
+
+
+def _find[Row: EvolutionStep | Verification](model: type[Row], pk: int) -> Row | None:
+    return model._default_manager.filter(pk=pk).first()
+
+
+@contextmanager
+def _held(row: Leased) -> Iterator[None]:
+    """Extend the lease from a thread of its own for as long as the block works."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        try:
+            while not stop.wait(HEARTBEAT_SECONDS):
+                if not leases.extend(row):
+                    return
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beat, name=f"lease-{row.pk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,28 @@
+"""Jobs: parse ids, ask the wiring, do the work, record. The row decides, never the message."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from webapp import wiring
+from webapp.adapters import work
+from webapp.services import tending
+
+
+@shared_task(name="webapp.jobs.run_step", queue="evolution")
+def run_step(step_id: int) -> None:
+    """Carry out one evolution step."""
+    work.work_on_step(step_id, wiring.runner(), wiring.author(), wiring.worker_name())
+
+
+@shared_task(name="webapp.jobs.verify", queue="sandbox")
+def verify(verification_id: int) -> None:
+    """Carry out one verification."""
+    work.work_on_verification(verification_id, wiring.runner(), wiring.worker_name())
+
+
+@shared_task(name="webapp.jobs.tend", queue="default")
+def tend() -> None:
+    """Put lost work back, ring again, keep runs moving, remove leftovers."""
+    tending.tend()
+    wiring.reap()

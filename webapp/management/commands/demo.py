@@ -1,0 +1,144 @@
+"""manage.py demo"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from evolution.reading import FoundBundle, find_bundles
+from webapp.embedded.supervisor import Supervisor
+from webapp.lifecycle import RunStatus
+from webapp.management.reporting import ProgressLine, format_table
+from webapp.models import EvolutionRun, Lineage, Role, User
+from webapp.selectors.summary import RunSummary, summarize_run
+from webapp.services import environments, runs
+
+EXAMPLES = """examples:
+  manage.py demo                       a real run on the bundled seeds, then the pages
+  manage.py demo --no-serve --json     the figures only, for a machine to read
+"""
+
+ACCOUNT = "demo"
+
+
+class Command(BaseCommand):
+    """The main job, end to end, on this machine."""
+
+    help = "Import the bundled seeds, evolve them on real workers, print a summary, then serve."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The command line."""
+        parser.epilog = EXAMPLES
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.add_argument("--no-serve", action="store_true", help="end after the summary")
+        parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+        parser.add_argument("--seed", type=int, default=1, help="the run's random seed")
+        parser.add_argument("--generations", type=int, default=3)
+        parser.add_argument("--children", type=int, default=2, help="per lineage and generation")
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run; status 0 only when the run completed."""
+        call_command("migrate", verbosity=0, interactive=False)
+        lineages = self._import_seeds()
+        password = _make_account()
+        with Supervisor(
+            web=None if options["no_serve"] else (options["host"], options["port"]),
+            quiet=True,
+        ) as supervisor:
+            if not options["no_serve"]:
+                self.stderr.write(f"Watch it at http://{options['host']}:{options['port']}/")
+                self.stderr.write(f"Sign in as {ACCOUNT} with the password {password}")
+            run = runs.create_run(
+                lineages=lineages,
+                name=f"Demo, seed {options['seed']}",
+                seed=options["seed"],
+                generations=options["generations"],
+                children=options["children"],
+            )
+            self._wait(run, supervisor)
+            self._report(run, is_json=options["json"])
+            if not options["no_serve"]:
+                self.stderr.write(f"Serving http://{options['host']}:{options['port']}/")
+                self.stderr.write(f"Sign in as {ACCOUNT} with the password {password}")
+                self.stderr.write("Ctrl-C ends it.")
+                supervisor.wait()
+
+    def _import_seeds(self) -> list[Lineage]:
+        folder = Path(settings.BASE_DIR) / "seeds"
+        found = list(find_bundles(folder))
+        lineages = []
+        for item in found:
+            if not isinstance(item, FoundBundle):
+                raise CommandError(f"bundled seed {item.path}: {item.reason}")
+            environment, _ = environments.import_seed(
+                item.bundle, name=item.name, origin="bundled with Ratchet", tags=["bundled"]
+            )
+            lineages.append(environment.lineage)
+        if not lineages:
+            raise CommandError(f"no seeds in {folder}; is the clone complete?")
+        return lineages
+
+    def _wait(self, run: EvolutionRun, supervisor: Supervisor) -> None:
+        progress = ProgressLine(self.stderr)
+        try:
+            while run.status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.PAUSED):
+                supervisor.check()
+                time.sleep(0.5)
+                run.refresh_from_db()
+                progress.show(run)
+        finally:
+            progress.end()
+        if run.status != RunStatus.COMPLETED:
+            raise CommandError(f"the run is {run.status}: {run.error or 'see its page'}")
+
+    def _report(self, run: EvolutionRun, *, is_json: bool) -> None:
+        summary = summarize_run(run)
+        out = self.stderr if is_json else self.stdout
+        out.write(_table(summary))
+        if is_json:
+            self.stdout.write(json.dumps(summary.as_json()))
+
+
+def _make_account() -> str:
+    """The demo account, with a new password each time; it may do everything but administer."""
+    password = secrets.token_urlsafe(9)
+    user, _ = User.objects.get_or_create(username=ACCOUNT, defaults={"role": Role.OPERATOR})
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return password
+
+
+def _table(summary: RunSummary) -> str:
+    generations = format_table(
+        ["generation", "mean live demands", "mean D_T (nats)"],
+        [
+            [number, demands, d_t]
+            for number, (demands, d_t) in enumerate(
+                zip(summary.mean_demands, summary.mean_d_t, strict=True)
+            )
+        ],
+    )
+    figures = format_table(
+        ["figure", "value"],
+        [
+            ["seeds", str(summary.seeds)],
+            ["environments built", str(summary.built)],
+            ["valid", str(summary.valid)],
+            ["yield (accepted per step)", f"{summary.yield_:.0%}"],
+            ["live demands that bite", f"{summary.demands_bite:.0%}"],
+            ["sandboxes", str(summary.sandboxes)],
+            ["seconds", f"{summary.seconds:.0f}"],
+            ["measured difficulty", "not measured (no solver connected)"],
+        ],
+    )
+    return f"\n{figures}\n\n{generations}\n"

@@ -1,0 +1,81 @@
+"""What commands share: progress on a terminal, tables, and how environments are named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from django.core.management.base import CommandError, OutputWrapper
+from django.db.models import Q, QuerySet
+
+from webapp.lifecycle import RunStatus
+from webapp.models import Environment, EvolutionRun
+
+
+class ProgressLine:
+    """One line that rewrites itself on a terminal, and a plain line now and then in a pipe."""
+
+    def __init__(self, out: OutputWrapper) -> None:
+        self._out = out
+        self._is_terminal = sys.stderr.isatty()
+        self._last = ""
+
+    def show(self, run: EvolutionRun) -> None:
+        """Where a run stands."""
+        total = run.lineages.count() * run.generations * run.children
+        done = run.steps.exclude(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
+        valid = run.steps.filter(child__isnull=False).count()
+        text = f"run {run.pk}: {done} of at most {total} steps, {valid} accepted"
+        if text == self._last:
+            return
+        self._last = text
+        if self._is_terminal:
+            self._out.write(f"\r{text}\033[K", ending="")
+        elif done % 5 == 0:
+            self._out.write(text)
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._is_terminal and self._last:
+            self._out.write("")
+
+
+def find_environments(names: Sequence[str]) -> QuerySet[Environment]:
+    """Environments by id, digest (first eight digits or more) or name.
+
+    Raises CommandError for a name that finds nothing.
+    """
+    wanted = Q(pk__in=[])
+    for name in names:
+        found = Q(name=name) | Q(name__endswith=f"/{name}")
+        if name.isdigit():
+            found |= Q(pk=int(name))
+        if len(name) >= 8:
+            found |= Q(digest__startswith=name)
+        if not Environment.objects.filter(found).exists():
+            raise CommandError(f"no environment {name!r}: give an id, a digest, or a name")
+        wanted |= found
+    return Environment.objects.filter(wanted).order_by("pk")
+
+
+def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows under a head; numbers to the right, text to the left."""
+    rows = [list(row) for row in rows]
+    cells = [list(head), *[[_cell(value) for value in row] for row in rows]]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
+    is_number = [
+        bool(rows) and all(isinstance(row[i], int | float) for row in rows)
+        for i in range(len(head))
+    ]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

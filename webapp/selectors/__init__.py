@@ -1,0 +1,1 @@
+"""Every read that is more than a lookup."""

@@ -1,0 +1,1 @@
+"""Every write: verb_noun functions, one module per aggregate."""

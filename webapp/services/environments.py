@@ -1,0 +1,184 @@
+"""Environments enter the store: seeds by import, children by evolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from evolution.bundle import Bundle
+from evolution.contracts import Demand, Mutation, Plan, Subject
+from evolution.harbor import harbor_digest
+from evolution.mutation_rates import mutation_rates
+from evolution.sequence import Pair
+from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
+from webapp.services.bundles import load_bundle, load_packed, save_bundle, save_packed
+from webapp.services.events import append_event
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def path_step(ordinal: int) -> str:
+    """Three base-36 digits: the place among up to 46,656 siblings, in sorting order."""
+    first, rest = divmod(ordinal, 36 * 36)
+    second, third = divmod(rest, 36)
+    return _DIGITS[first] + _DIGITS[second] + _DIGITS[third]
+
+
+def import_seed(
+    bundle: Bundle, *, name: str, origin: str, tags: Sequence[str] = ()
+) -> tuple[Environment, bool]:
+    """Store a bundle as the root of a new lineage; (environment, whether it is new).
+
+    The same bundle twice is one seed. Its licence and origin are taken from `task.toml` where it
+    states them, else `origin` is where it was imported from.
+    """
+    known = Environment.objects.filter(digest=bundle.digest, parent=None).first()
+    if known is not None:
+        return known, False
+    metadata = _table(bundle.config, "metadata")
+    ratchet = _table(metadata, "ratchet")
+    sequence = [_pair(row) for row in ratchet.get("sequence", []) if isinstance(row, dict)]
+    try:
+        with transaction.atomic():
+            lineage = Lineage.objects.create(
+                name=name,
+                licence=str(metadata.get("license", metadata.get("licence", "")))[:200],
+                origin=str(metadata.get("origin", origin))[:500],
+                tags=sorted({*tags, *map(str, _table(bundle.config, "task").get("keywords", []))}),
+                seed_digest=bundle.digest,
+                node_count=1,
+            )
+            environment = Environment.objects.create(
+                lineage=lineage,
+                generation=0,
+                path=path_step(0),
+                kind=EnvironmentKind.IMPORTED,
+                name=name,
+                title=name,
+                instruction=bundle.instruction,
+                root_instruction=bundle.instruction,
+                sequence=msgspec.to_builtins(sequence),
+                has_solution="solution/solve.sh" in bundle.by_path,
+                **_content(bundle),
+            )
+            append_event("environment.imported", f"Imported from {origin}", environment=environment)
+            adopt_measured_trials(environment)
+    except IntegrityError:
+        return Environment.objects.get(digest=bundle.digest, parent=None), False
+    return environment, True
+
+
+def add_candidate(
+    step: EvolutionStep, plan: Plan, mutation: Mutation, repair: int
+) -> tuple[Environment, bool]:
+    """Store a built child under the step's parent; (environment, whether it is new)."""
+    parent = step.parent
+    known = Environment.objects.filter(parent=parent, digest=mutation.child.digest).first()
+    if known is not None:
+        return known, False
+    demand = mutation.demand
+    parts = save_packed(msgspec.json.encode(mutation))
+    rates = _rates(step, mutation.child)
+    live = [*parent.demands, msgspec.to_builtins(demand)]
+    with transaction.atomic():
+        lineage = Lineage.objects.select_for_update().get(pk=parent.lineage_id)
+        siblings = Environment.objects.filter(parent=parent).count()
+        environment = Environment.objects.create(
+            lineage=lineage,
+            parent=parent,
+            generation=parent.generation + 1,
+            path=f"{parent.path}.{path_step(siblings)}",
+            kind=EnvironmentKind.EVOLVED,
+            name=parent.lineage.name,
+            title=demand.title[:300],
+            why=demand.why,
+            instruction=mutation.child.instruction,
+            root_instruction=parent.root_instruction,
+            sequence=msgspec.to_builtins(mutation.sequence),
+            demands=live,
+            demands_live=len(live),
+            parts_digest=parts,
+            direction=demand.direction,
+            aspect=demand.aspect,
+            effect=demand.effect,
+            effort=plan.effort,
+            operator=demand.operator,
+            notch=demand.notch,
+            repair=repair,
+            run=step.run,
+            step=step,
+            change_rates=rates,
+            **_content(mutation.child),
+        )
+        Lineage.objects.filter(pk=lineage.pk).update(
+            node_count=F("node_count") + 1,
+            max_generation=max(lineage.max_generation, environment.generation),
+        )
+        append_event(
+            "environment.built",
+            f"{demand.title} ({demand.operator})",
+            environment=environment,
+            run=step.run,
+            step=step,
+        )
+    return environment, True
+
+
+def load_subject(environment: Environment) -> Subject:
+    """An environment as the engine sees it. Raises CorruptStore."""
+    return Subject(
+        bundle=load_bundle(environment),
+        sequence=tuple(msgspec.convert(environment.sequence, list[Pair])),
+        demands=tuple(msgspec.convert(environment.demands, list[Demand])),
+        root_instruction=environment.root_instruction,
+        generation=environment.generation,
+    )
+
+
+def load_mutation(environment: Environment) -> Mutation | None:
+    """The parts that prove an evolved environment's demand; None for a seed."""
+    if not environment.parts_digest:
+        return None
+    return msgspec.json.decode(load_packed(environment.parts_digest), type=Mutation)
+
+
+def adopt_measured_trials(environment: Environment) -> int:
+    """Attach trials that were imported before their environment was known."""
+    if not environment.is_seed:
+        return 0
+    names = {environment.name, environment.name.rsplit("/", 1)[-1]}
+    return MeasuredTrial.objects.filter(environment=None, environment_name__in=names).update(
+        environment=environment
+    )
+
+
+def _content(bundle: Bundle) -> dict[str, Any]:
+    return {
+        "digest": bundle.digest,
+        "harbor_digest": harbor_digest(bundle),
+        "manifest": save_bundle(bundle),
+    }
+
+
+def _rates(step: EvolutionStep, child: Bundle) -> dict[str, dict[str, float]]:
+    parent = step.parent
+    root = parent
+    if not parent.is_seed:
+        root = Environment.objects.get(lineage_id=parent.lineage_id, parent=None)
+    return {
+        "parent": msgspec.to_builtins(mutation_rates(load_bundle(parent), child)),
+        "root": msgspec.to_builtins(mutation_rates(load_bundle(root), child)),
+    }
+
+
+def _table(source: Any, key: str) -> dict[str, Any]:
+    value = source.get(key, {})
+    return value if isinstance(value, dict) else {}
+
+
+def _pair(row: dict[str, Any]) -> Pair:
+    return Pair(str(row.get("scenario", "")), str(row.get("skill", "")))

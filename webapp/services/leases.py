@@ -1,0 +1,117 @@
+"""Leases: who works on a row, until when, and what happens when nobody answers any more."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import F
+from django.utils import timezone
+
+from webapp import dispatch
+from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
+from webapp.models import Environment, EvolutionStep, Verification
+from webapp.services import transitions
+from webapp.services.errors import TransitionRefused
+
+LEASE_SECONDS = 30
+HEARTBEAT_SECONDS = 8
+MAX_ATTEMPTS = 3
+RESEND_SECONDS = 20
+
+Leased = EvolutionStep | Verification
+
+
+def claim(row: Leased) -> bool:
+    """Take a queued row to work on; False when somebody else has it or it is done."""
+    try:
+        transitions.move(
+            row,
+            "status",
+            RunStatus.RUNNING,
+            sources=[RunStatus.QUEUED],
+            set_fields={"attempt": F("attempt") + 1, "lease_expires_at": _until()},
+        )
+    except TransitionRefused:
+        return False
+    return True
+
+
+def extend(row: Leased) -> bool:
+    """Hold the lease longer; False when it was lost, and the work is to be dropped."""
+    rows = type(row)._default_manager.filter(
+        pk=row.pk, status=RunStatus.RUNNING, attempt=row.attempt
+    )
+    return rows.update(lease_expires_at=_until()) == 1
+
+
+def expire(now: datetime | None = None) -> int:
+    """Put work back whose worker went silent; after three attempts it fails. Returns how many."""
+    moment = now or timezone.now()
+    count = 0
+    for model in (EvolutionStep, Verification):
+        for row in model.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=moment):
+            count += _give_back(row, moment)
+    return count
+
+
+def _give_back(row: Leased, moment: datetime) -> int:
+    is_poison = row.attempt >= MAX_ATTEMPTS
+    failed = RunStatus.FAILED if isinstance(row, EvolutionStep) else TrialStatus.ERRORED
+    reason = f"the worker went silent in attempt {row.attempt}"
+    try:
+        transitions.move(
+            row,
+            "status",
+            failed if is_poison else RunStatus.QUEUED,
+            sources=[RunStatus.RUNNING],
+            where={"attempt": row.attempt, "lease_expires_at__lt": moment},
+            set_fields={
+                "lease_expires_at": None,
+                **({"error": reason, "finished_at": moment} if is_poison else {}),
+            },
+            reason=reason,
+        )
+    except TransitionRefused:
+        return 0
+    if is_poison:
+        abandon_candidates(row, reason)
+    return 1
+
+
+def abandon_candidates(row: Leased, reason: str) -> None:
+    """Nobody will finish what this work had begun to verify: mark it as spoiled machinery."""
+    open_rows = (
+        Verification.objects.filter(environment__step=row, status=TrialStatus.RUNNING)
+        if isinstance(row, EvolutionStep)
+        else Verification.objects.none()
+    )
+    for verification in open_rows:
+        transitions.move(
+            verification, "status", TrialStatus.ERRORED, set_fields={"error": reason}, reason=reason
+        )
+    environments = (
+        Environment.objects.filter(step=row)
+        if isinstance(row, EvolutionStep)
+        else Environment.objects.filter(pk=row.environment_id)
+    )
+    for environment in environments.filter(verification=VerificationStatus.VERIFYING):
+        transitions.move(environment, "verification", VerificationStatus.ERRORED, reason=reason)
+
+
+def resend(now: datetime | None = None) -> int:
+    """Ring again for what has been queued for too long. Returns how many."""
+    moment = now or timezone.now()
+    late = moment - timedelta(seconds=RESEND_SECONDS)
+    count = 0
+    for model, job in ((EvolutionStep, dispatch.RUN_STEP), (Verification, dispatch.VERIFY)):
+        for pk in model.objects.filter(status=RunStatus.QUEUED, sent_at__lt=late).values_list(
+            "pk", flat=True
+        ):
+            model.objects.filter(pk=pk).update(sent_at=moment)
+            dispatch.send(job, pk)
+            count += 1
+    return count
+
+
+def _until() -> datetime:
+    return timezone.now() + timedelta(seconds=LEASE_SECONDS)

@@ -1,0 +1,191 @@
+"""Evolution runs: made, paused, resumed, cancelled, and driven lineage by lineage.
+
+Steps of one lineage follow one another, so that each depends on its own lineage's results only and
+concurrency cannot change what a run produces; lineages go side by side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from evolution.directions import Direction, Effort
+from evolution.scheduling import choose_parent
+from webapp import dispatch
+from webapp.lifecycle import RunStatus, VerificationStatus
+from webapp.models import Environment, EvolutionRun, EvolutionStep, Lineage, Role, User
+from webapp.services import transitions, verifications
+from webapp.services.errors import InvalidInput, NotAllowed
+from webapp.services.events import append_event
+
+OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
+
+
+def create_run(
+    *,
+    lineages: Sequence[Lineage],
+    name: str = "",
+    seed: int = 0,
+    generations: int = 3,
+    children: int = 2,
+    directions: Sequence[Direction] = (),
+    effort: Effort = Effort.LOW,
+    user: User | None = None,
+) -> EvolutionRun:
+    """Store a run and start it. Raises InvalidInput, or NotAllowed below operator."""
+    if user is not None and not user.has_role(Role.OPERATOR):
+        raise NotAllowed("only operators start runs; ask one")
+    if not lineages:
+        raise InvalidInput("choose at least one lineage to evolve", "lineages")
+    if not 1 <= generations <= 50:
+        raise InvalidInput("generations must be between 1 and 50", "generations")
+    if not 1 <= children <= 4:
+        raise InvalidInput("children must be between 1 and 4", "children")
+    with transaction.atomic():
+        run = EvolutionRun.objects.create(
+            name=name or f"{len(lineages)} lineages, {generations} generations, seed {seed}",
+            seed=seed,
+            generations=generations,
+            children=children,
+            directions=[str(direction) for direction in directions],
+            effort=effort,
+            created_by=user,
+        )
+        run.lineages.set(lineages)
+        append_event("run.created", run.name, run=run, actor=user)
+        transitions.move(
+            run, "status", RunStatus.RUNNING, set_fields={"started_at": timezone.now()}
+        )
+        for lineage in sorted(lineages, key=lambda item: item.pk):
+            advance_lineage(run, lineage)
+    return run
+
+
+def pause_run(run: EvolutionRun, user: User | None) -> None:
+    """No new step starts; those under way end. Raises TransitionRefused."""
+    _require_operator(user)
+    transitions.move(run, "status", RunStatus.PAUSED, actor=user)
+
+
+def resume_run(run: EvolutionRun, user: User | None) -> None:
+    """Go on where the run was paused. Raises TransitionRefused."""
+    _require_operator(user)
+    transitions.move(run, "status", RunStatus.RUNNING, sources=[RunStatus.PAUSED], actor=user)
+    advance_run(run)
+
+
+def cancel_run(run: EvolutionRun, user: User | None) -> None:
+    """End the run; what was accepted stays. Raises TransitionRefused."""
+    _require_operator(user)
+    with transaction.atomic():
+        transitions.move(
+            run,
+            "status",
+            RunStatus.CANCELLED,
+            actor=user,
+            set_fields={"finished_at": timezone.now()},
+        )
+        for step in run.steps.filter(status=RunStatus.QUEUED):
+            transitions.move(step, "status", RunStatus.CANCELLED, actor=user)
+
+
+def advance_run(run: EvolutionRun) -> None:
+    """Create whatever steps are due; complete the run when nothing is left. Idempotent."""
+    if run.status != RunStatus.RUNNING:
+        return
+    unfinished = [
+        lineage for lineage in run.lineages.order_by("pk") if advance_lineage(run, lineage)
+    ]
+    if not unfinished:
+        _complete(run)
+
+
+def advance_lineage(run: EvolutionRun, lineage: Lineage) -> bool:
+    """Create the next step that is due in this lineage; whether there is anything left to do."""
+    root = Environment.objects.get(lineage=lineage, parent=None)
+    if root.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
+        return verifications.request_verification(root)
+    if root.verification == VerificationStatus.VERIFYING:
+        return True
+    if root.verification == VerificationStatus.INVALID:
+        return False
+    steps = list(
+        EvolutionStep.objects.filter(run=run, lineage=lineage).order_by("generation", "ordinal")
+    )
+    if any(step.status in OPEN for step in steps):
+        return True
+    generation, ordinal = _next_place(run, steps)
+    parent = _parent(run, root, generation, ordinal) if generation else None
+    if parent is None:
+        return False
+    _create_step(run, lineage, parent, generation, ordinal)
+    return True
+
+
+def _next_place(run: EvolutionRun, steps: Sequence[EvolutionStep]) -> tuple[int, int]:
+    """The first (generation, ordinal) without a step; (0, 0) when all are made."""
+    made = {(step.generation, step.ordinal) for step in steps}
+    for generation in range(1, run.generations + 1):
+        for ordinal in range(run.children):
+            if (generation, ordinal) not in made:
+                return generation, ordinal
+    return 0, 0
+
+
+def _parent(
+    run: EvolutionRun, root: Environment, generation: int, ordinal: int
+) -> Environment | None:
+    """A valid environment of the generation before, of this run; the root for the first."""
+    if generation == 1:
+        return root
+    accepted = EvolutionStep.objects.filter(
+        run=run,
+        lineage=root.lineage,
+        generation=generation - 1,
+        child__verification=VerificationStatus.VALID,
+    )
+    found = list(Environment.objects.filter(pk__in=accepted.values("child")).order_by("path"))
+    if not found:
+        return None
+    index = choose_parent(
+        [environment.digest for environment in found], seed=run.seed, ordinal=ordinal
+    )
+    return found[index]
+
+
+def _create_step(
+    run: EvolutionRun, lineage: Lineage, parent: Environment, generation: int, ordinal: int
+) -> None:
+    text = f"{run.seed}:{parent.digest}:{generation}:{ordinal}"
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])
+    try:
+        with transaction.atomic():
+            step = EvolutionStep.objects.create(
+                run=run,
+                lineage=lineage,
+                parent=parent,
+                generation=generation,
+                ordinal=ordinal,
+                seed=seed,
+            )
+    except IntegrityError:
+        return  # another process was first
+    dispatch.send(dispatch.RUN_STEP, step.pk)
+
+
+def _complete(run: EvolutionRun) -> None:
+    transitions.move(
+        run,
+        "status",
+        RunStatus.COMPLETED,
+        sources=[RunStatus.RUNNING],
+        set_fields={"finished_at": timezone.now()},
+    )
+
+
+def _require_operator(user: User | None) -> None:
+    if user is not None and not user.has_role(Role.OPERATOR):
+        raise NotAllowed("only operators steer runs; ask one")

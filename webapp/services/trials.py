@@ -1,0 +1,81 @@
+"""Trials of the gates, recorded once, whole, and recalled as they were."""
+
+from __future__ import annotations
+
+import msgspec
+import zstandard
+from django.db import IntegrityError, transaction
+
+from sandbox.contracts import Outcome, TrialResult
+from webapp.lifecycle import TrialStatus
+from webapp.models import Trial, Verification
+
+_STATUS = {
+    Outcome.PASS: TrialStatus.COMPLETED,
+    Outcome.FAIL: TrialStatus.COMPLETED,
+    Outcome.INVALID_REWARD: TrialStatus.ERRORED,
+    Outcome.INFRA_ERROR: TrialStatus.ERRORED,
+    Outcome.CANCELLED: TrialStatus.CANCELLED,
+}
+
+SPOILED = (Outcome.INFRA_ERROR, Outcome.CANCELLED)
+"""Outcomes that say nothing of the environment, and are never recalled."""
+
+
+def record_trial(
+    verification: Verification,
+    *,
+    key: str,
+    solver: str,
+    repetition: int,
+    gate: str,
+    result: TrialResult,
+) -> bool:
+    """Keep a trial for good; False when it was recorded before."""
+    is_graded = result.outcome in (Outcome.PASS, Outcome.FAIL)
+    try:
+        with transaction.atomic():
+            Trial.objects.create(
+                verification=verification,
+                gate=gate,
+                solver=solver,
+                repetition=repetition,
+                key=key,
+                status=_STATUS[result.outcome],
+                outcome=result.outcome,
+                reward=result.reward if is_graded else None,
+                solver_end=result.solver_end,
+                error=result.error.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+                seconds=result.seconds,
+                sandboxes=result.sandboxes,
+                backend=result.backend,
+                record=pack_result(result),
+            )
+    except IntegrityError:
+        return False
+    return True
+
+
+def recall_trial(
+    verification: Verification, *, key: str, solver: str, repetition: int
+) -> TrialResult | None:
+    """The recorded result of this very trial, or None."""
+    row = (
+        Trial.objects.filter(
+            verification=verification, solver=solver, repetition=repetition, key=key
+        )
+        .exclude(outcome__in=SPOILED)
+        .only("record")
+        .first()
+    )
+    return None if row is None else unpack_result(bytes(row.record))
+
+
+def pack_result(result: TrialResult) -> bytes:
+    """A result as compressed JSON."""
+    return zstandard.compress(msgspec.json.encode(result), 3)
+
+
+def unpack_result(data: bytes) -> TrialResult:
+    """What `pack_result` made."""
+    return msgspec.json.decode(zstandard.decompress(data), type=TrialResult)

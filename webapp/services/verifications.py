@@ -1,0 +1,156 @@
+"""Verifications: asked for, carried out, recorded; a re-run is a new row."""
+
+from __future__ import annotations
+
+import msgspec
+from django.db import transaction
+from django.db.models import Count, Max, Sum
+from django.utils import timezone
+
+from evolution.contracts import GateResult, GateStatus, Verdict
+from evolution.gates.protocol import PROTOCOL_VERSION
+from webapp import dispatch
+from webapp.lifecycle import ReviewStatus, TrialStatus, VerificationStatus
+from webapp.models import Environment, GateRecord, Verification
+from webapp.services import transitions
+from webapp.services.difficulty import store_scores
+
+_STATUS_OF_VERDICT = {
+    GateStatus.PASSED: VerificationStatus.VALID,
+    GateStatus.FAILED: VerificationStatus.INVALID,
+    GateStatus.INCONCLUSIVE: VerificationStatus.ERRORED,
+}
+
+MAX_ERRORED = 3
+"""After so many verifications that the machinery spoiled, nothing is tried again by itself."""
+
+
+def request_verification(environment: Environment, *, again: bool = False) -> bool:
+    """Queue a verification unless one is open; False when it was given up (see MAX_ERRORED).
+
+    `again`: also for an environment that has a verdict.
+    """
+    rows = environment.verifications
+    if rows.filter(status__in=[TrialStatus.QUEUED, TrialStatus.RUNNING]).exists():
+        return True
+    spoiled = rows.filter(status=TrialStatus.ERRORED).count()
+    if not again and spoiled >= MAX_ERRORED:
+        return False
+    verification = open_verification(environment)
+    dispatch.send(dispatch.VERIFY, verification.pk)
+    return True
+
+
+def open_verification(
+    environment: Environment, status: TrialStatus = TrialStatus.QUEUED
+) -> Verification:
+    """A new verification row, the highest number; the environment is then verifying."""
+    with transaction.atomic():
+        Environment.objects.select_for_update().get(pk=environment.pk)
+        number = environment.verifications.aggregate(n=Max("number"))["n"] or 0
+        verification = Verification.objects.create(
+            environment=environment,
+            number=number + 1,
+            status=status,
+            protocol=PROTOCOL_VERSION,
+        )
+        if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
+            transitions.move(environment, "verification", VerificationStatus.VERIFYING)
+    return verification
+
+
+def record_gate(verification: Verification, position: int, result: GateResult) -> None:
+    """Keep a gate's answer as soon as it is there; the same gate again replaces it."""
+    GateRecord.objects.update_or_create(
+        verification=verification,
+        gate=result.gate,
+        defaults={
+            "position": position,
+            "version": result.version,
+            "status": result.status,
+            "reason": result.reason,
+            "is_blocking": result.is_blocking,
+            "evidence": msgspec.to_builtins(result.evidence),
+            "figures": dict(result.figures),
+            "seconds": result.seconds,
+        },
+    )
+
+
+def record_verdict(verification: Verification, verdict: Verdict) -> None:
+    """Close a verification and move its environment. Raises TransitionRefused for a zombie."""
+    environment = verification.environment
+    is_machinery = verdict.status is GateStatus.INCONCLUSIVE
+    totals = verification.trials.aggregate(sandboxes=Sum("sandboxes"), n=Count("id"))
+    with transaction.atomic():
+        for position, gate in enumerate(verdict.gates):
+            record_gate(verification, position, gate)
+        transitions.move(
+            verification,
+            "status",
+            TrialStatus.ERRORED if is_machinery else TrialStatus.COMPLETED,
+            sources=[TrialStatus.RUNNING],
+            where={"attempt": verification.attempt},
+            set_fields={
+                "verdict": verdict.status,
+                "sandboxes": totals["sandboxes"] or 0,
+                "seconds": sum(gate.seconds for gate in verdict.gates),
+                "finished_at": timezone.now(),
+                "lease_expires_at": None,
+            },
+            reason=summarize(verdict),
+        )
+        settle_environment(environment, verification, verdict)
+
+
+def settle_environment(
+    environment: Environment, verification: Verification, verdict: Verdict
+) -> None:
+    """Give the environment the verdict of its newest verification, and its scores."""
+    environment.refresh_from_db()
+    target = _STATUS_OF_VERDICT[verdict.status]
+    fields: dict[str, object] = {
+        "failure": "" if verdict.is_valid else summarize(verdict)[:500],
+        "current_verification": verification,
+        **_bites(verdict),
+    }
+    if environment.verification == target or (
+        target == VerificationStatus.ERRORED
+        and environment.verification in (VerificationStatus.VALID, VerificationStatus.INVALID)
+    ):
+        # Machinery that broke says nothing against an earlier verdict.
+        if target != VerificationStatus.ERRORED:
+            Environment.objects.filter(pk=environment.pk).update(**fields)
+    else:
+        if environment.review == ReviewStatus.APPROVED and target != VerificationStatus.VALID:
+            transitions.move(
+                environment,
+                "review",
+                ReviewStatus.UNREVIEWED,
+                reason="no longer valid after re-verification",
+            )
+        transitions.move(
+            environment,
+            "verification",
+            target,
+            set_fields=fields,
+            reason=summarize(verdict),
+        )
+    store_scores(environment, verification)
+
+
+def summarize(verdict: Verdict) -> str:
+    """The verdict in one line."""
+    if verdict.is_valid:
+        return f"{len(verdict.gates)} gates answered, all blocking ones passed"
+    for gate in verdict.gates:
+        if gate.is_blocking and gate.status is verdict.status:
+            return f"{gate.gate}: {gate.reason}"
+    return str(verdict.status)
+
+
+def _bites(verdict: Verdict) -> dict[str, object]:
+    for gate in verdict.gates:
+        if gate.gate == "demands" and gate.status is not GateStatus.NOT_APPLICABLE:
+            return {"demands_bite": int(dict(gate.figures).get("bite", 0))}
+    return {}
