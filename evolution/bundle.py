@@ -10,7 +10,7 @@ import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, MutableMapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -45,8 +45,11 @@ class Bundle:
 
     @classmethod
     def of(cls, files: Iterable[SandboxFile]) -> Bundle:
-        """A bundle of these files, whatever their order. Raises BundleError on a path twice."""
-        ordered = tuple(sorted(files, key=lambda file: file.path))
+        """A bundle of these files, whatever their order. Raises BundleError on a path twice.
+
+        A link has no mode of its own, so that all links get the one that Unix shows.
+        """
+        ordered = tuple(sorted(map(_with_link_mode, files), key=lambda file: file.path))
         for one, two in pairwise(ordered):
             if one.path == two.path:
                 raise BundleError(one.path, "this path is there twice")
@@ -119,6 +122,11 @@ class Bundle:
             merged.pop(path, None)
         merged.update({file.path: file for file in files})
         return Bundle.of(merged.values())
+
+
+def _with_link_mode(file: SandboxFile) -> SandboxFile:
+    is_plain = file.link is None or file.mode == 0o777
+    return file if is_plain else replace(file, mode=0o777)
 
 
 def content_digest(data: bytes) -> str:

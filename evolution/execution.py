@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from evolution.bundle import Bundle, BundleError
+from evolution.config_reader import read_task_config
 from evolution.harbor import included
-from evolution.task_config import EnvironmentConfig, Severity, TaskConfig, read_task_config
+from evolution.task_config import EnvironmentConfig, Severity, TaskConfig
 from sandbox.contracts import (
     ArtifactSpec,
     ImageSpec,

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from evolution.bundle import Bundle, BundleError
+from evolution.config_reader import read_task_config
 from evolution.execution import has_bundled_tests
 from evolution.harbor import included, strip_canary
 from evolution.paths import tree_problems
-from evolution.task_config import Problem, Severity, TaskConfig, read_task_config
+from evolution.task_config import Problem, Severity, TaskConfig
 from evolution.tree import Tree
 
 FILE_CAP_BYTES = 256 * 1024 * 1024
