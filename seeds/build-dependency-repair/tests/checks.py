@@ -71,7 +71,8 @@ def check_rules_for_every_target():
 
 
 def check_rules_are_sorted():
-    targets = [line.split(" : ")[0].strip() for line in lines("Buildfile") if line[:1] != "#"]
+    rules = [line for line in lines("Buildfile") if line.strip() and line[0] != "#"]
+    targets = [line.split(" : ")[0].strip() for line in rules]
     assert targets == sorted(targets), "the rules are not sorted by target"
 
 
