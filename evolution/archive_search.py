@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,63 +19,82 @@ from evolution.found import (
     os_reason,
     shown,
 )
+from evolution.task_config import Problem, Severity
+from sandbox.contracts import SandboxFile
 
 
 def find_in_archive(path: Path) -> Iterator[Found]:
+    """Everything in an archive, in order; one refusal when it cannot be read at all."""
     try:
         if archive_kind(path) is None:
-            yield Refusal(str(path), "", "no archive that is read here (zip, tar, tar.gz, tar.zst)")
+            yield Refusal(shown(path), "", "not an archive read here (zip, tar, tar.gz, tar.zst)")
             return
         tree = read_archive(path)
     except BundleError as error:
-        yield Refusal(str(path), error.path, error.reason)
+        yield Refusal(shown(path), error.path, error.reason)
         return
     except OSError as error:
-        yield Refusal(str(path), "", os_reason(error))
+        yield Refusal(shown(path), "", os_reason(error))
         return
-    found = list(_search_archive(tree, path))
+    found = list(_search(tree, path))
     yield from found
     if not found:
-        yield Refusal(str(path), "", NOTHING_HERE)
+        yield Refusal(shown(path), "", NOTHING_HERE)
 
 
-def _search_archive(tree: ArchiveTree, archive: Path) -> Iterator[Found]:
-    """The environments of an archive, by the same rules as in a folder."""
+def _search(tree: ArchiveTree, archive: Path) -> Iterator[Found]:
     stem = archive.name.split(".")[0] or archive.name
     roots = _roots(tree)
+    files, folders = _by_root(tree.files, roots), _by_root(tree.folders, roots)
+    refused = _by_root(tree.refused, roots)
     for root, verdict in roots.items():
         origin = f"{shown(archive)}!/{root}"
-        head = f"{root}/" if root else ""
-        bad = sorted(
-            (path[len(head) :], reason)
-            for path, reason in tree.refused.items()
-            if _is_below(path, root) and not path.startswith(f"{head}.git/")
-        )
+        bad = refused.get(root, [])
         if verdict != "bundle":
             yield Refusal(origin, "", verdict)
         elif bad:
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-            yield Refusal(origin, bad[0][0], bad[0][1] + more)
+            yield Refusal(origin, bad[0][1], tree.refused[bad[0][0]] + more)
         else:
-            files = tuple(
-                replace(file, path=path[len(head) :])
-                for path, file in tree.files.items()
-                if path.startswith(head) and not path.startswith(f"{head}.git/")
-            )
-            yield judged(origin, root.rsplit("/", 1)[-1] or stem, files)
-    yield from _loose(tree, archive, tuple(roots))
+            own = tuple(replace(tree.files[path], path=rest) for path, rest in files.get(root, ()))
+            notes = _empty_folders(own, [rest for _, rest in folders.get(root, ())])
+            yield judged(origin, root.rsplit("/", 1)[-1] or stem, own, notes)
+    yield from _loose(tree, archive, roots)
 
 
-def _loose(tree: ArchiveTree, archive: Path, roots: tuple[str, ...]) -> Iterator[Found]:
+def _root_of(path: str, roots: Mapping[str, str]) -> str | None:
+    return next((r for r in (*sorted(_parents(path)), path) if r in roots), None)
+
+
+def _by_root(paths: Iterable[str], roots: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """Paths by the environment that they belong to, each with its path in there; no `.git`."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for path in sorted(paths):
+        root = _root_of(path, roots)
+        rest = path[len(root) :].lstrip("/") if root is not None else ""
+        if root is not None and rest and rest.split("/")[0] != ".git":
+            found.setdefault(root, []).append((path, rest))
+    return found
+
+
+def _empty_folders(files: tuple[SandboxFile, ...], folders: list[str]) -> tuple[Problem, ...]:
+    filled = {parent for file in files for parent in _parents(file.path)}
+    return tuple(
+        Problem(folder, "an empty folder is not kept", Severity.WARNING)
+        for folder in folders
+        if folder not in filled and not any(f.startswith(f"{folder}/") for f in folders)
+    )
+
+
+def _loose(tree: ArchiveTree, archive: Path, roots: Mapping[str, str]) -> Iterator[Found]:
     """What is outside every environment, and still must be answered for."""
     for path, reason in sorted(tree.refused.items()):
-        if not any(_is_below(path, root) for root in roots):
+        if _root_of(path, roots) is None:
             yield Refusal(shown(archive), path, reason)
     for path in tree.files:
-        if path.lower().endswith(ARCHIVE_SUFFIXES) and not any(
-            _is_below(path, root) for root in roots
-        ):
-            yield Refusal(f"{archive}!/{path}", "", "an archive inside an archive is not opened")
+        if path.lower().endswith(ARCHIVE_SUFFIXES) and _root_of(path, roots) is None:
+            origin = f"{shown(archive)}!/{path}"
+            yield Refusal(origin, "", "an archive inside an archive is not opened")
 
 
 def _roots(tree: ArchiveTree) -> dict[str, str]:
@@ -109,7 +128,3 @@ def _roots(tree: ArchiveTree) -> dict[str, str]:
 def _parents(folder: str) -> set[str]:
     parts = folder.split("/") if folder else []
     return {"/".join(parts[:count]) for count in range(len(parts))}
-
-
-def _is_below(path: str, root: str) -> bool:
-    return not root or path == root or path.startswith(f"{root}/")

@@ -11,7 +11,10 @@ from evolution.task_config import Problem, Severity
 from evolution.validation import validate_bundle
 from sandbox.contracts import SandboxFile
 
-_TERMINAL_BENCH_1 = "Terminal-Bench 1 layout (task.yaml) is not read yet: convert it with `harbor task migrate`, then import the result"
+_TERMINAL_BENCH_1 = (
+    "Terminal-Bench 1 layout (task.yaml) is not read yet:"
+    " convert it with `harbor task migrate`, then import the result"
+)
 _NO_CONFIG = "no task.toml: not an environment in Harbor's layout"
 NOTHING_HERE = "no environment found in here (no task.toml in it or below)"
 _MARKS = ("instruction.md", "environment", "solution", "tests")

@@ -13,6 +13,7 @@ from sandbox.contracts import SandboxFile
 NAME_CAP_BYTES = 255
 PATH_CAP_BYTES = 1024
 _DRIVE = re.compile(r"^[A-Za-z]:")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -28,7 +29,7 @@ def path_problem(path: str) -> str | None:
         return "path with a backslash"
     if _CONTROL.search(path):
         return "path with a control character"
-    if any("\ud800" <= character <= "\udfff" for character in path):
+    if _SURROGATE.search(path):
         return "path that is not UTF-8"
     parts = path.split("/")
     if ".." in parts:
@@ -51,7 +52,7 @@ def link_problem(path: str, target: str) -> str | None:
         return "link without a target"
     if target.startswith("/") or _DRIVE.match(target) or "\\" in target:
         return f"link to {target!r} leaves the bundle"
-    if _CONTROL.search(target) or any("\ud800" <= c <= "\udfff" for c in target):
+    if _CONTROL.search(target) or _SURROGATE.search(target):
         return "link with an unprintable target"
     place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     if place == ".." or place.startswith("../"):
