@@ -17,7 +17,7 @@ _CLOSING = frozenset({"CMD", "ENTRYPOINT", "HEALTHCHECK", "STOPSIGNAL"})
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: its word in upper case, its arguments on one line, its lines [first, end)."""
+    """One instruction: its word in upper case, its arguments in one line, its lines."""
 
     word: str
     arguments: str

@@ -1,0 +1,33 @@
+"""The operators there are, and the ways to look them up."""
+
+from __future__ import annotations
+
+from evolution.directions import Aspect, Direction
+from evolution.operators.base import Operator
+from evolution.operators.scenario_constraints import ForeignEncoding
+from evolution.operators.scenario_dynamics import StaleCopies
+from evolution.operators.scenario_resources import DamagedMirrors
+from evolution.operators.skill_dynamics import FlakySource
+
+OPERATORS: tuple[Operator, ...] = (
+    ForeignEncoding(),
+    DamagedMirrors(),
+    StaleCopies(),
+    FlakySource(),
+)
+"""All operators, wrappers first, in a fixed order."""
+
+
+def operator(name: str) -> Operator:
+    """The operator of this name. Raises KeyError when there is none."""
+    return {one.name: one for one in OPERATORS}[name]
+
+
+def in_cell(direction: Direction, aspect: Aspect) -> tuple[Operator, ...]:
+    """The operators of one cell of the grid."""
+    return tuple(o for o in OPERATORS if o.direction is direction and o.aspect is aspect)
+
+
+def in_direction(direction: Direction) -> tuple[Operator, ...]:
+    """The operators that raise one term of the learning objective."""
+    return tuple(o for o in OPERATORS if o.direction is direction)
