@@ -26,7 +26,9 @@ ROUTES = {
 
 app = Celery("ratchet")
 app.conf.update(
-    broker_url="ratchet-folder://" if settings.IS_BROKER_EMBEDDED else settings.CELERY_BROKER_URL,
+    broker_url="ratchet-folder://localhost"
+    if settings.IS_BROKER_EMBEDDED
+    else settings.CELERY_BROKER_URL,
     broker_transport_options=(
         {"folder": str(settings.BROKER_FOLDER)}
         if settings.IS_BROKER_EMBEDDED

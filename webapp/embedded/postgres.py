@@ -198,6 +198,7 @@ def _start_keeper(layout: Layout, *, is_durable: bool) -> None:
     keeper = subprocess.Popen(
         command,
         cwd=_PROJECT,
+        env={name: value for name, value in os.environ.items() if name != "RATCHET_SUPERVISOR"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
