@@ -1,0 +1,2 @@
+"use strict";
+document.querySelectorAll("a[data-track]").forEach(a => a.rel = "noopener");

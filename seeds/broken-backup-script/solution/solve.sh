@@ -1,0 +1,45 @@
+#!/bin/bash
+# Mends the backup script, then proves it with a restore drill.
+set -euo pipefail
+export LC_ALL=C
+
+backup=/app/backup
+out=/app/out
+stamp=20260402T0130
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+script=$out/backup.sh
+install -m 755 "$backup/backup.sh" "$script"
+
+# File names with blanks: hand them to tar NUL-separated instead of as words.
+sed -i -e '/local files=/d' -e "s#^    tar -C .*#    (cd \"\$1\" \&\& find . -type f ! -name '*.tmp' -print0 |\n        sort -z | tar --null --no-recursion -T - -cf -) | gzip -n > \"\$2\"#" "$script"
+
+# One archive too few: the first line to delete is the one after those kept.
+sed -i 's/tail -n "+$2"/tail -n "+$(($2 + 1))"/' "$script"
+
+# Failures unseen: a pipeline fails with any part of it, and the loop sets our own variable.
+sed -i 's/^set -u$/set -uo pipefail/' "$script"
+sed -i 's/^grep -v .* | while /while /' "$script"
+sed -i "s/^done\$/done < <(grep -v -e '^#' -e '^\$' \"\$jobs\")/" "$script"
+
+# The drill, on a copy of the store. One job's folder is gone, so the run has to end with 1.
+cp -R /app/store "$work/store"
+status=0
+"$script" "$backup/jobs.tsv" "$work/store" "$stamp" > "$out/run.log" || status=$?
+[ "$status" -eq 1 ]
+
+# Every archive of this run, unpacked and listed.
+mkdir "$work/restored"
+for archive in "$work"/store/*/*-"$stamp".tar.gz; do
+    job=$(basename "$(dirname "$archive")")
+    mkdir "$work/restored/$job"
+    tar -xzf "$archive" -C "$work/restored/$job"
+done
+cd "$work/restored"
+find . -type f -print0 | while IFS= read -r -d '' file; do
+    sum=$(sha256sum < "$file")
+    name=${file#./}
+    printf '%s\t%s\t%s\t%s\n' "${name%%/*}" "${name#*/}" "$(stat -c %s "$file")" "${sum%% *}"
+done > "$work/listing"
+sort -t $'\t' -k 1,1 -k 2,2 "$work/listing" > "$out/restored.tsv"
