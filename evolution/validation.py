@@ -90,6 +90,9 @@ def _config(bundle: Bundle) -> tuple[TaskConfig | None, list[Problem]]:
 
 def _layout(bundle: Bundle, config: TaskConfig) -> Iterator[Problem]:
     """The files that Harbor requires, and those without which less can be verified."""
+    for name in ("environment", "tests", "solution", "steps"):
+        if name in bundle.by_path:
+            yield Problem(name, "must be a folder of the bundle's own")
     if config.steps:
         yield from _steps(bundle, config)
         return
