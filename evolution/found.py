@@ -38,16 +38,23 @@ class FoundBundle:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that was not taken: where, which file in it, and the reason in one line."""
+    """Something that was not taken: where, which file in it, and the reason in one line.
+
+    `origin` is the environment, folder or archive; `file` the path in it, empty for all of it.
+    """
 
     origin: str
-    path: str
+    file: str
     reason: str
+
+    @property
+    def path(self) -> str:
+        """The whole place, for people."""
+        return self.origin if self.file in ("", ".") else f"{self.origin}: {self.file}"
 
     def __str__(self) -> str:
         """One line for people."""
-        place = self.origin if self.path in ("", ".") else f"{self.origin}: {self.path}"
-        return f"{place}: {self.reason}"
+        return f"{self.path}: {self.reason}"
 
 
 Found = FoundBundle | Refusal

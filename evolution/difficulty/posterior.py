@@ -44,6 +44,11 @@ def posterior(
     return Posterior(passes, attempts, a / (a + b), low, high, level)
 
 
+def pass_rate(passes: int, attempts: int) -> Posterior:
+    """How often a solver passes an environment, with the 90 % interval that pages show."""
+    return posterior(passes, attempts, level=0.90)
+
+
 def lower_bound(successes: int, n: int, confidence: float = 0.90) -> float:
     """Clopper and Pearson's one-sided lower bound of a rate, right at least `confidence` often.
 
