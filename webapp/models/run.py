@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from evolution.contracts import StepEnd
 from webapp.lifecycle import RunStatus
+from webapp.models.environment import Lineage
 
 
 class EvolutionRun(models.Model):
@@ -28,7 +29,9 @@ class EvolutionRun(models.Model):
     children = models.PositiveSmallIntegerField(default=2)
     directions = models.JSONField(default=list, blank=True)
     effort = models.CharField(max_length=4, default="low")
-    lineages = models.ManyToManyField("Lineage", related_name="runs")
+    lineages: models.ManyToManyField[Lineage, models.Model] = models.ManyToManyField(
+        Lineage, related_name="runs"
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )

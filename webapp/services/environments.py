@@ -159,7 +159,7 @@ def adopt_measured_trials(environment: Environment) -> int:
 def _content(bundle: Bundle) -> dict[str, Any]:
     return {
         "digest": bundle.digest,
-        "harbor_digest": harbor_digest(bundle),
+        "harbor_digest": harbor_digest(bundle.files),
         "manifest": save_bundle(bundle),
     }
 

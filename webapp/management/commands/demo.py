@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -14,7 +15,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from evolution.reading import FoundBundle, find_bundles
-from webapp.embedded.supervisor import Supervisor
+from webapp.embedded import broker
+from webapp.embedded.errors import EmbeddedUnavailable
+from webapp.embedded.supervisor import Supervisor, listen, web_part, worker_parts
 from webapp.lifecycle import RunStatus
 from webapp.management.reporting import ProgressLine, format_table
 from webapp.models import EvolutionRun, Lineage, Role, User
@@ -27,6 +30,7 @@ EXAMPLES = """examples:
 """
 
 ACCOUNT = "demo"
+HOST = "127.0.0.1"
 
 
 class Command(BaseCommand):
@@ -43,21 +47,29 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=1, help="the run's random seed")
         parser.add_argument("--generations", type=int, default=3)
         parser.add_argument("--children", type=int, default=2, help="per lineage and generation")
-        parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; status 0 only when the run completed."""
+        is_serving = not options["no_serve"]
+        address = f"http://{HOST}:{options['port']}/"
+        parts = worker_parts(os.cpu_count() or 2)
+        try:
+            if is_serving:
+                parts.append(web_part(listen(HOST, options["port"])))
+        except EmbeddedUnavailable as error:
+            raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0, interactive=False)
+        broker.purge(settings.BROKER_FOLDER)  # the rows know what is to be done
         lineages = self._import_seeds()
-        password = _make_account()
-        with Supervisor(
-            web=None if options["no_serve"] else (options["host"], options["port"]),
-            quiet=True,
-        ) as supervisor:
-            if not options["no_serve"]:
-                self.stderr.write(f"Watch it at http://{options['host']}:{options['port']}/")
-                self.stderr.write(f"Sign in as {ACCOUNT} with the password {password}")
+        welcome = f"{address}  sign in as {ACCOUNT}, password {_make_account()}"
+        log = Path(settings.RATCHET_HOME) / "demo.log"
+        with (
+            log.open("a", buffering=1) as lines,
+            Supervisor(parts, write=lambda line: lines.write(f"{line}\n")) as supervisor,
+        ):
+            if is_serving:
+                self.stderr.write(f"Watch it at {welcome}")
             run = runs.create_run(
                 lineages=lineages,
                 name=f"Demo, seed {options['seed']}",
@@ -65,12 +77,10 @@ class Command(BaseCommand):
                 generations=options["generations"],
                 children=options["children"],
             )
-            self._wait(run, supervisor)
+            self._wait(run, supervisor, log)
             self._report(run, is_json=options["json"])
-            if not options["no_serve"]:
-                self.stderr.write(f"Serving http://{options['host']}:{options['port']}/")
-                self.stderr.write(f"Sign in as {ACCOUNT} with the password {password}")
-                self.stderr.write("Ctrl-C ends it.")
+            if is_serving:
+                self.stderr.write(f"Serving {welcome}\nCtrl-C ends it.")
                 supervisor.wait()
 
     def _import_seeds(self) -> list[Lineage]:
@@ -88,11 +98,12 @@ class Command(BaseCommand):
             raise CommandError(f"no seeds in {folder}; is the clone complete?")
         return lineages
 
-    def _wait(self, run: EvolutionRun, supervisor: Supervisor) -> None:
+    def _wait(self, run: EvolutionRun, supervisor: Supervisor, log: Path) -> None:
         progress = ProgressLine(self.stderr)
         try:
             while run.status in (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.PAUSED):
-                supervisor.check()
+                if supervisor.failure:
+                    raise CommandError(f"{supervisor.failure}; see {log}")
                 time.sleep(0.5)
                 run.refresh_from_db()
                 progress.show(run)
