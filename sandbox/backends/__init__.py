@@ -1,0 +1,1 @@
+"""Concrete back-ends. Only the composition root and the tests name them."""

@@ -1,0 +1,131 @@
+"""The back-end's side of the fork server: starts it, asks it for wardens, ends it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import SandboxUnavailable
+from sandbox.reaper import SERVER_MARKER, owner_label
+from sandbox.warden import wire
+
+_START_SECONDS = 30.0
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from sandbox.warden.server import main; main()"
+)
+_SOURCE = str(Path(__file__).resolve().parents[2])
+
+
+class ServerProcess:
+    """One fork server of this process; a new one is started when it died or when we forked."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        self._count = 0
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+
+    def start_warden(self, request: dict[str, Any]) -> tuple[socket.socket, dict[str, Any]]:
+        """A socket to a fresh warden, and its answer. Raises SandboxUnavailable."""
+        ours, theirs = socket.socketpair()
+        try:
+            with self._lock:
+                self._count += 1
+                request = {**request, "id": f"{self._count}"}
+                self._send(request, theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.settimeout(_START_SECONDS)
+        try:
+            answer, _payload, _fds = wire.receive(ours)
+        except (OSError, EOFError) as error:
+            ours.close()
+            raise SandboxUnavailable(f"a sandbox did not start: {error}") from error
+        if "error" in answer:
+            ours.close()
+            raise SandboxUnavailable(
+                f"a sandbox did not start: {answer['step']}: {answer['error']}"
+            )
+        return ours, answer
+
+    def _send(self, request: dict[str, Any], theirs: socket.socket) -> None:
+        for is_last in (False, True):
+            control = self._ensure()
+            try:
+                wire.send(control, request, descriptors=[theirs.fileno()])
+            except OSError as error:
+                self._discard()
+                if is_last:
+                    raise SandboxUnavailable(f"the sandbox server ended: {error}") from error
+            else:
+                return
+
+    def _ensure(self) -> socket.socket:
+        if self._control is not None and self._pid == os.getpid():
+            return self._control
+        self._discard()
+        ours, theirs = socket.socketpair()
+        label = owner_label(os.getpid())
+        arguments = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, _SOURCE]
+        arguments += [f"{SERVER_MARKER}{label}", str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            arguments,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+        )
+        theirs.close()
+        ours.settimeout(_START_SECONDS)
+        config = {**self._config, "owner_pid": os.getpid(), "cgroup_prefix": f"ratchet-{label}-"}
+        try:
+            wire.send(ours, config)
+            wire.receive(ours)
+        except (OSError, EOFError) as error:
+            ours.close()
+            raise SandboxUnavailable(f"the sandbox server did not start: {self._why()}") from error
+        ours.settimeout(None)
+        self._control, self._pid = ours, os.getpid()
+        return ours
+
+    def _why(self) -> str:
+        process = self._process
+        if process is None or process.stderr is None:
+            return "unknown"
+        process.kill()
+        lines = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        process.wait()
+        return lines[-1] if lines else "it ended without a word"
+
+    def _discard(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None and self._pid == os.getpid():
+            if self._process.stderr is not None:
+                self._process.stderr.close()
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                pass  # it waits for the last of its wardens
+        self._control = self._process = None
+
+    def close(self) -> None:
+        """End the server; running sandboxes go on until they are stopped."""
+        with self._lock:
+            self._discard()

@@ -1,0 +1,125 @@
+"""Removes what no living owner holds: servers and wardens, cgroups, half-written layers.
+
+Everything of ours carries its owner's process id and start time in its name. What does not match
+is never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVER_MARKER = "ratchet-sandbox-server:"
+_GROUP = re.compile(r"^ratchet-(\d+)\.(\d+)-\d+$")
+_LABEL = re.compile(r"^(\d+)\.(\d+)$")
+_STALE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """How many things were removed."""
+
+    processes: int = 0
+    cgroups: int = 0
+    folders: int = 0
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = text.rpartition(b")")[2].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def owner_label(pid: int) -> str:
+    """Names a process for as long as it lives: its id and its start time."""
+    return f"{pid}.{start_time(pid) or 0}"
+
+
+def is_alive(label: str) -> bool:
+    """Whether the process that `owner_label` named still lives."""
+    match = _LABEL.match(label)
+    return match is not None and start_time(int(match[1])) == int(match[2])
+
+
+def reap(cache_dir: Path | None = None, cgroup_root: Path = Path("/sys/fs/cgroup")) -> Reaped:
+    """One pass. Safe to run beside living back-ends, and by several processes at once."""
+    return Reaped(
+        processes=_reap_processes(),
+        cgroups=_reap_cgroups(cgroup_root),
+        folders=_reap_folders(cache_dir) if cache_dir is not None else 0,
+    )
+
+
+def _reap_processes() -> int:
+    count = 0
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        marks = [word for word in words if word.startswith(SERVER_MARKER.encode())]
+        if not marks or is_alive(marks[0].decode("ascii", "replace")[len(SERVER_MARKER) :]):
+            continue
+        try:
+            os.kill(int(folder.name), signal.SIGKILL)
+        except OSError:
+            continue
+        count += 1
+    return count
+
+
+def _reap_cgroups(root: Path) -> int:
+    count = 0
+    for path, folders, _files in os.walk(root):
+        for name in list(folders):
+            match = _GROUP.match(name)
+            if match is None:
+                continue
+            folders.remove(name)
+            if not is_alive(f"{match[1]}.{match[2]}"):
+                count += _remove_cgroup(Path(path, name))
+    return count
+
+
+def _remove_cgroup(group: Path) -> bool:
+    for _attempt in range(100):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            try:
+                pids = (group / "cgroup.procs").read_text().split()
+                for pid in pids:
+                    os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+def _reap_folders(cache_dir: Path) -> int:
+    """Layers that were being written when their writer died."""
+    count = 0
+    for folder in cache_dir.glob("*/incoming/*"):
+        try:
+            is_stale = time.time() - folder.lstat().st_mtime > _STALE_SECONDS
+        except OSError:
+            continue
+        if not is_alive(folder.name.partition("-")[0]) or is_stale:
+            shutil.rmtree(folder, ignore_errors=True)
+            count += 1
+    return count

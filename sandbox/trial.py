@@ -1,0 +1,321 @@
+"""One trial: a fresh sandbox for the solver, its work carried over, a verdict, and what it cost.
+
+    runner = Runner(BubblewrapBackend(runtime_dir=..., cache_dir=...))
+    result = runner.run(TrialSpec(image, solver, verifier))
+
+What breaks in the machinery is the outcome `infra_error`; only Refused, ImageBuildFailed and
+SandboxUnavailable of `prepare` reach the caller of `prepare` itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from sandbox.base import Backend, Sandbox
+from sandbox.contracts import (
+    ArtifactSpec,
+    CheckResult,
+    ExecResult,
+    Image,
+    ImageSpec,
+    Outcome,
+    SandboxFile,
+    SolverEnd,
+    Trace,
+    TrialResult,
+    TrialSpec,
+    Usage,
+    tree_digest,
+)
+from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
+from sandbox.limits import DEFAULT_PROCESSES
+from sandbox.rewards import (
+    CTRF,
+    CTRF_CAP_BYTES,
+    REWARD_CAP_BYTES,
+    REWARD_JSON,
+    REWARD_TEXT,
+    InvalidReward,
+    Rewards,
+    read_checks,
+    read_rewards,
+)
+
+OUTPUT_TAIL_BYTES = 8192
+_VERIFIER_LOGS = "/logs/verifier"
+
+
+@dataclass
+class _Record:
+    """What is known of a trial while it runs."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    usages: list[Usage] = field(default_factory=list)
+    sandboxes: int = 0
+    solver_end: SolverEnd = SolverEnd.DONE
+    solver_exit_status: int | None = None
+    solver_output: bytes = b""
+    verifier_output: bytes = b""
+    state: tuple[SandboxFile, ...] | None = None
+    trace: Trace | None = None
+    rewards: Rewards = ()
+    checks: tuple[CheckResult, ...] = ()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to a phase."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = time.monotonic() - started
+            self.phases[name] = self.phases.get(name, 0.0) + spent
+
+    def note(self, text: str) -> None:
+        """Add a line for people, once."""
+        if text and text not in self.notes:
+            self.notes.append(text)
+
+
+class Runner:
+    """Runs trials on a back-end; implements `TrialRunner`. May be used by many threads."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        """See `TrialRunner.prepare`."""
+        return self.backend.prepare(spec)
+
+    def run(self, spec: TrialSpec) -> TrialResult:
+        """See `TrialRunner.run`."""
+        started = time.monotonic()
+        record = _Record()
+        outcome, error = Outcome.INFRA_ERROR, ""
+        try:
+            self._run(spec, record)
+            reward = TrialResult(Outcome.FAIL, rewards=record.rewards).reward
+            outcome = Outcome.PASS if reward is not None and reward >= 1.0 else Outcome.FAIL
+        except InvalidReward as invalid:
+            outcome, error = Outcome.INVALID_REWARD, str(invalid)
+        except ImageBuildFailed as failure:
+            tail = failure.log.strip().rsplit("\n", 1)[-1]
+            error = f"{failure}: {tail}" if tail else str(failure)
+        except SandboxError as failure:
+            error = str(failure)
+        return self._result(spec, record, outcome, error, time.monotonic() - started)
+
+    def _result(
+        self, spec: TrialSpec, record: _Record, outcome: Outcome, error: str, seconds: float
+    ) -> TrialResult:
+        is_valid = outcome in (Outcome.PASS, Outcome.FAIL)
+        state = record.state
+        return TrialResult(
+            outcome=outcome,
+            rewards=record.rewards if is_valid else (),
+            solver_end=record.solver_end,
+            solver_exit_status=record.solver_exit_status,
+            checks=record.checks,
+            phases=tuple(record.phases.items()),
+            usage=_total(record.usages),
+            solver_output=record.solver_output,
+            verifier_output=record.verifier_output,
+            state_digest=tree_digest(state) if state is not None else None,
+            state=state if spec.keep_state else None,
+            trace=record.trace,
+            error=error.replace("\n", " ")[:1000],
+            backend=self.backend.name,
+            image_digest=spec.image.digest,
+            sandboxes=record.sandboxes,
+            seconds=seconds,
+            notes=tuple(record.notes),
+        )
+
+    def _run(self, spec: TrialSpec, record: _Record) -> None:
+        with record.phase("prepare"):
+            image = self.backend.prepare(spec.image)
+            judge = image
+            if spec.verifier.is_separate and spec.verifier.image is not None:
+                judge = self.backend.prepare(spec.verifier.image)
+        if spec.state is not None:
+            record.state = tuple(sorted(spec.state))
+            self._judge_in_new_sandbox(spec, judge, record)
+            return
+        with self._sandbox(spec, image, record) as sandbox:
+            self._solve(spec, sandbox, record)
+            self._collect(spec, sandbox, record)
+            if not spec.verifier.is_separate:
+                self._judge(spec, sandbox, record)
+        if spec.verifier.is_separate:
+            self._judge_in_new_sandbox(spec, judge, record)
+
+    @contextmanager
+    def _sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> Iterator[Sandbox]:
+        with record.phase("start"):
+            sandbox = self.backend.start(image, spec.limits, spec.network)
+        record.sandboxes += 1
+        for note in getattr(sandbox, "notes", ()):
+            record.note(note)
+        try:
+            yield sandbox
+            record.usages.append(sandbox.usage())
+        finally:
+            with record.phase("stop"):
+                sandbox.stop()
+
+    # -- solving ------------------------------------------------------------------------------
+
+    def _solve(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+        solver = spec.solver
+        with record.phase("solver"):
+            if solver.files:
+                sandbox.write_files(solver.files, "/solution")
+            if solver.command is None:
+                return
+            result = sandbox.exec(
+                ["bash", "-c", solver.command],
+                timeout_seconds=solver.timeout_seconds,
+                user=solver.user,
+                env=solver.env,
+                is_traced=spec.is_traced,
+            )
+        record.solver_exit_status = result.exit_status
+        record.solver_output = _tail(result)
+        record.solver_end = self._end_of(spec, result, sandbox.usage(), record)
+        if spec.is_traced:
+            record.trace = sandbox.trace()
+
+    def _end_of(
+        self, spec: TrialSpec, result: ExecResult, usage: Usage, record: _Record
+    ) -> SolverEnd:
+        limit = spec.limits.processes or DEFAULT_PROCESSES
+        is_crowded = (usage.peak_processes or 0) >= limit
+        if usage.oom_kills:
+            record.note("the memory limit struck while solving")
+        if usage.is_disk_full:
+            record.note("the disk limit struck while solving")
+        if is_crowded:
+            record.note(f"the limit of {limit} processes struck while solving")
+        if result.truncated:
+            record.note("the solver's output was longer than is kept")
+        if result.timed_out:
+            return SolverEnd.TIMEOUT
+        if usage.oom_kills:
+            return SolverEnd.OUT_OF_MEMORY
+        return SolverEnd.QUOTA if usage.is_disk_full or is_crowded else SolverEnd.DONE
+
+    def _collect(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+        verifier = spec.verifier
+        with record.phase("collect"):
+            if verifier.is_separate:
+                sandbox.kill_all()
+            try:
+                record.state = sandbox.read_files(
+                    verifier.artifacts, cap_bytes=verifier.artifact_cap_bytes
+                )
+            except Refused as refused:
+                # The solver's own doing, so no fault of the machinery: it delivers nothing.
+                record.state = ()
+                record.solver_end = SolverEnd.QUOTA
+                record.note(f"the artifacts were not carried over: {refused}")
+
+    # -- judging ------------------------------------------------------------------------------
+
+    def _judge_in_new_sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> None:
+        with self._sandbox(spec, image, record) as sandbox:
+            with record.phase("verifier"):
+                if record.state:
+                    sandbox.write_files(_relative(record.state), "/")
+            self._judge(spec, sandbox, record)
+
+    def _judge(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+        verifier = spec.verifier
+        with record.phase("verifier"):
+            for path in ("/tests", _VERIFIER_LOGS):
+                sandbox.remove_tree(path)
+            sandbox.write_files(_executable(verifier.files), "/tests")
+            sandbox.write_files((), _VERIFIER_LOGS)
+            if verifier.user is not None:
+                sandbox.exec(["chmod", "0777", _VERIFIER_LOGS], timeout_seconds=30, user="root")
+            result = sandbox.exec(
+                ["bash", "-c", "/tests/test.sh"],
+                timeout_seconds=verifier.timeout_seconds,
+                user=verifier.user,
+                env=verifier.env,
+            )
+            record.verifier_output = _tail(result)
+            if result.timed_out:
+                raise SandboxUnavailable(
+                    f"the verifier did not end within {verifier.timeout_seconds:g} s"
+                )
+            sandbox.kill_all()
+            self._read_checks(sandbox, record)
+            record.rewards = self._read_rewards(sandbox, record)
+
+    def _read_rewards(self, sandbox: Sandbox, record: _Record) -> Rewards:
+        sources = (ArtifactSpec(REWARD_TEXT), ArtifactSpec(REWARD_JSON))
+        try:
+            files = sandbox.read_files(sources, cap_bytes=4 * REWARD_CAP_BYTES)
+        except Refused:
+            raise InvalidReward("a reward file is larger than 64 KiB") from None
+        try:
+            return read_rewards(files)
+        except InvalidReward as invalid:
+            usage = sandbox.usage()
+            if usage.oom_kills or usage.is_disk_full:
+                limit = "memory" if usage.oom_kills else "disk"
+                raise InvalidReward(f"{invalid} (the {limit} limit struck)") from None
+            raise
+
+    def _read_checks(self, sandbox: Sandbox, record: _Record) -> None:
+        try:
+            files = sandbox.read_files((ArtifactSpec(CTRF),), cap_bytes=CTRF_CAP_BYTES)
+        except Refused:
+            record.note("ctrf.json is larger than 4 MiB: no checks were read")
+            return
+        report = next((f for f in files if f.path == CTRF and f.link is None), None)
+        if report is not None:
+            record.checks, note = read_checks(report.data)
+            record.note(note)
+
+
+def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:
+    return [replace(f, mode=f.mode | 0o111) if f.path == "test.sh" else f for f in files]
+
+
+def _relative(files: Sequence[SandboxFile]) -> list[SandboxFile]:
+    return [replace(file, path=file.path.lstrip("/")) for file in files]
+
+
+def _tail(result: ExecResult) -> bytes:
+    """The last bytes of both streams; a short one leaves its share to the other."""
+    half = OUTPUT_TAIL_BYTES // 2
+    error = result.stderr[-max(half, OUTPUT_TAIL_BYTES - len(result.stdout)) :]
+    return result.stdout[-(OUTPUT_TAIL_BYTES - len(error)) :] + error
+
+
+def _total(usages: Sequence[Usage]) -> Usage:
+    """Sums of what adds up, and the largest of the peaks, over the sandboxes of a trial."""
+    if not usages:
+        return Usage()
+
+    def known(name: str) -> list[float]:
+        return [value for usage in usages if (value := getattr(usage, name)) is not None]
+
+    def peak(name: str) -> int | None:
+        values = known(name)
+        return int(max(values)) if values else None
+
+    seconds = known("cpu_seconds")
+    return Usage(
+        peak_memory_bytes=peak("peak_memory_bytes"),
+        cpu_seconds=sum(seconds) if seconds else None,
+        peak_processes=peak("peak_processes"),
+        disk_bytes=peak("disk_bytes"),
+        oom_kills=sum(usage.oom_kills for usage in usages),
+        is_disk_full=any(usage.is_disk_full for usage in usages),
+    )

@@ -1,0 +1,184 @@
+"""Enters a new sandbox: user namespace, own root file system, bubblewrap, and then its inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+
+from sandbox.warden import kernel, stage, wire
+from sandbox.warden.cgroups import Groups
+from sandbox.warden.loop import Warden
+
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
+CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x08000000, 0x10000000, 0x20000000
+CLONE_NEWNET = 0x40000000
+_INSIDE = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Failed(Exception):
+    """A step of entering that did not work."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(f"{step}: {reason}")
+        self.step = step
+        self.reason = reason
+
+
+class Box:
+    """What the warden keeps of the sandbox it entered."""
+
+    def __init__(self) -> None:
+        self.upper_fd = -1
+        self.store_fd = -1
+        self.host_proc_fd = -1
+        self.keeper_fd = -1
+        self.bwrap_pid = -1
+        self.bwrap_fd = -1
+        self.groups = Groups()
+
+
+def main(
+    config: wire.Header,
+    request: wire.Header,
+    sock: socket.socket,
+    server: socket.socket,
+    groups: Groups,
+    owner_fd: int,
+) -> int:
+    """Become the warden of one sandbox; returns the exit status of the process."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    box = Box()
+    box.groups = groups
+    try:
+        kernel.set_process_name(b"ratchet-warden")
+        _enter_user_namespace(config, server)
+        _build_root(config, request, box)
+        _start_bwrap(config, request, box)
+    except Failed as failure:
+        _report(sock, failure.step, failure.reason)
+        return 1
+    except OSError as error:
+        _report(sock, "setting the sandbox up", error.strerror or str(error))
+        return 1
+    wire.send(sock, {"ok": True, "pid": os.getpid()})
+    Warden(sock, request, box, owner_fd).run()
+    return 0
+
+
+def _report(sock: socket.socket, step: str, reason: str) -> None:
+    try:
+        wire.send(sock, {"error": reason, "step": step})
+    except OSError:
+        pass  # nobody waits for the answer any more
+
+
+def _enter_user_namespace(config: wire.Header, server: socket.socket) -> None:
+    base = config["id_base"]
+    uid, gid = os.geteuid(), os.getegid()
+    if base:  # never as kuid 0: /proc/sys would be writable inside
+        os.setgroups([])
+        os.setresgid(base, base, base)
+        os.setresuid(base, base, base)
+    try:
+        os.unshare(CLONE_NEWUSER | CLONE_NEWNS)
+    except OSError as error:
+        raise Failed("user namespace", error.strerror or str(error)) from None
+    if base or config["id_count"] > 1:
+        server.send(b"u")
+        if server.recv(1) != b"m":
+            raise Failed("user namespace", "the ids could not be mapped")
+    else:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {uid} 1\n")
+        _write("/proc/self/gid_map", f"0 {gid} 1\n")
+    server.close()
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    if base:
+        os.setgroups([])
+    else:
+        stage.prepare(config)
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _build_root(config: wire.Header, request: wire.Header, box: Box) -> None:
+    at = stage.place()
+    inner = f"{at}/box"
+    # A bomb of empty files must not eat the machine's memory either.
+    inodes = max(65_536, request["disk_bytes"] // 4096)
+    options = f"size={request['disk_bytes']},nr_inodes={inodes},mode=755"
+    kernel.mount("sandbox", inner, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+    for name in ("upper", "work", "root"):
+        os.mkdir(f"{inner}/{name}", 0o755)
+    lower = ":".join(f"{at}/cache/{layer}" for layer in request["layers"])
+    options = f"lowerdir={lower},upperdir={inner}/upper,workdir={inner}/work,userxattr"
+    try:
+        kernel.mount("sandbox", f"{inner}/root", "overlay", kernel.MS_NODEV, options)
+    except OSError as error:
+        raise Failed("overlay file system", error.strerror or str(error)) from None
+    box.upper_fd = os.open(f"{inner}/upper", os.O_RDONLY | os.O_DIRECTORY)
+    box.host_proc_fd = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    if request["store"]:
+        box.store_fd = os.open(f"{at}/cache/{request['store']}", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _arguments(config: wire.Header, request: wire.Header, info_fd: int) -> list[str]:
+    at = stage.place()
+    shm = min(64 * 1024 * 1024, request["disk_bytes"])
+    arguments = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    arguments += ["--unshare-cgroup-try", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    arguments += ["--bind", f"{at}/box/root", "/"]
+    for path in config["host_folders"]:
+        arguments += ["--ro-bind", path, path]
+    arguments += ["--bind", f"{at}/box/root/usr/local", "/usr/local"]
+    if config["stage"].get("python"):
+        arguments += ["--ro-bind", f"{at}/python", config["python_at"]]
+    arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777"]
+    arguments += ["--size", str(shm), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--as-pid-1", "--info-fd", str(info_fd), "--chdir", "/", "--"]
+    return [*arguments, "/bin/bash", "-c", "echo; read -r _"]
+
+
+def _start_bwrap(config: wire.Header, request: wire.Header, box: Box) -> None:
+    info_read, info_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    keeper_read, box.keeper_fd = os.pipe()
+    error_read, error_write = os.pipe()
+    os.set_inheritable(info_write, True)
+    box.bwrap_pid = os.fork()
+    if box.bwrap_pid == 0:
+        try:
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setsid()
+            for source, target in ((keeper_read, 0), (ready_write, 1), (error_write, 2)):
+                os.dup2(source, target)
+            program = config["bwrap"].replace("@stage", stage.place(), 1)
+            os.execve(program, _arguments(config, request, info_write), {"PATH": _PATH})
+        finally:
+            os._exit(127)
+    for fd in (info_write, ready_write, keeper_read, error_write):
+        os.close(fd)
+    box.bwrap_fd = os.pidfd_open(box.bwrap_pid)
+    info = b""
+    while part := os.read(info_read, 4096):
+        info += part
+    if not info or os.read(ready_read, 1) != b"\n":
+        reason = os.read(error_read, 4096).decode("utf-8", "replace").strip().replace("\n", "; ")
+        raise Failed("bubblewrap", reason or "it ended without a word")
+    for fd in (info_read, ready_read, error_read):
+        os.close(fd)
+    first = os.pidfd_open(json.loads(info)["child-pid"])
+    os.setns(first, _INSIDE)
+    os.close(first)
+    os.chdir("/")
