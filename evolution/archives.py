@@ -14,7 +14,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Buffer, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,12 +130,14 @@ class _Metered(io.RawIOBase):
         return True
 
     @override
-    def read(self, size: int = -1) -> bytes:
-        data = self._source.read(size if 0 <= size < 1 << 20 else 1 << 20)
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._source.read(len(view))
         self._read += len(data)
         if self._read > self._cap:
             raise BundleError("", f"hostile archive: unpacks to more than {self._cap:,} bytes")
-        return data
+        view[: len(data)] = data
+        return len(data)
 
 
 @contextmanager
