@@ -63,13 +63,29 @@ def environment_refusal(subject: Subject) -> str | None:
         return "there is no Dockerfile that could be changed"
     if "environment/docker-compose.yaml" in subject.bundle.by_path:
         return "an environment of several containers is not changed"
-    if dockerfile.user(text) not in (None, "root", "0", "root:root", "0:0"):
-        return "the solver is not root, and could not put a restored input back in its place"
+    reason = writing_refusal(subject)
+    if reason:
+        return reason
+    if not is_built_plainly(text):
+        return "its image runs commands that may need the input while it is built"
+    return None
+
+
+def writing_refusal(subject: Subject) -> str | None:
+    """Why the solver cannot write where it likes, in one line; None when it can."""
+    user = dockerfile.user(dockerfile_of(subject) or "")
+    if user not in (None, "root", "0", "root:root", "0:0"):
+        return "the solver is not root, and could not write to a further place"
+    return None
+
+
+def is_built_plainly(text: str) -> bool:
+    """Whether a Dockerfile runs nothing but installations and the making of folders."""
     for command in dockerfile.runs(text):
         programs = {part.split()[0] for part in re.split(r"&&|;|\|\|", command) if part.split()}
         if not programs <= _HARMLESS:
-            return "its image runs commands that may need the input while it is built"
-    return None
+            return False
+    return True
 
 
 def inputs(subject: Subject) -> tuple[Input, ...]:

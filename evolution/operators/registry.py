@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from evolution.directions import Aspect, Direction
 from evolution.operators.base import Operator
+from evolution.operators.length_constraints import EvidenceManifest
+from evolution.operators.length_dynamics import SealedFollowup
 from evolution.operators.scenario_constraints import ForeignEncoding
 from evolution.operators.scenario_dynamics import StaleCopies
 from evolution.operators.scenario_resources import DamagedMirrors
+from evolution.operators.skill_constraints import CollateralGuard
 from evolution.operators.skill_dynamics import FlakySource
+from evolution.operators.skill_resources import SizeBudget
 
 OPERATORS: tuple[Operator, ...] = (
     ForeignEncoding(),
     DamagedMirrors(),
     StaleCopies(),
+    CollateralGuard(),
+    SizeBudget(),
     FlakySource(),
+    EvidenceManifest(),
+    SealedFollowup(),
 )
 """All operators, wrappers first, in a fixed order."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files as resources
 
 from evolution.bundle import Bundle
@@ -32,8 +32,7 @@ class Draft:
 
     `steps` are the adaptation (whole paths below `solution/`); `naive` are files that stand in
     their place in the naive solution (nothing by default); `careless` are steps that a wrong
-    solution has on top. `is_off_without_environment`: the operator is switched off by giving the
-    parent's environment back, else by giving the parent's tests back.
+    solution has on top. `is_premise_changed`: the original work depends on the adaptation.
     """
 
     notch: int
@@ -53,12 +52,7 @@ class Draft:
     decoy: tuple[SandboxFile, ...] = ()
     discovery: str = ""
     withheld: tuple[str, ...] = ()
-    is_premise_changed: bool = field(default=False)
-
-    @property
-    def changes_environment(self) -> bool:
-        """Whether the demand lies in the environment's files."""
-        return bool(self.environment or self.removed)
+    is_premise_changed: bool = False
 
 
 def wrapping_refusal(operator: Operator, subject: Subject) -> str | None:
@@ -170,9 +164,15 @@ def _careless(child: Bundle, draft: Draft) -> tuple[SandboxFile, ...]:
 
 
 def _control(draft: Draft, base: Bundle, child: Bundle, added: tuple[str, ...]) -> Bundle:
-    """The child with the operator off: the parent's environment, or else the parent's tests."""
-    if not draft.changes_environment:
-        return child.with_files((), added)
+    """The child with the operator off: the parent's environment, and the parent's tests.
+
+    Where the demand changes the premise of the work, its checks hold in the parent's world, too,
+    and stay.
+    """
+    if not draft.is_premise_changed:
+        child = child.with_files((), added)
+    if not (draft.environment or draft.removed):
+        return child
     kept = [file for file in child.files if not file.path.startswith("environment/")]
     return Bundle.of([*kept, *(f for f in base.files if f.path.startswith("environment/"))])
 

@@ -1,0 +1,1 @@
+"""Scripts of one operator; see the package above."""
