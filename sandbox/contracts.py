@@ -27,7 +27,7 @@ class SandboxFile:
     @property
     def digest(self) -> str:
         """SHA-256 of the content (of the target, for a link), in hex."""
-        return hashlib.sha256(self.data if self.link is None else self.link.encode()).hexdigest()
+        return hashlib.sha256(self.data if self.link is None else _bytes(self.link)).hexdigest()
 
 
 def tree_digest(files: Iterable[SandboxFile]) -> str:
@@ -35,8 +35,13 @@ def tree_digest(files: Iterable[SandboxFile]) -> str:
     total = hashlib.sha256()
     for file in sorted(files):
         kind = "l" if file.link is not None else "f"
-        total.update(f"{file.path}\0{kind}\0{file.mode:o}\0{file.digest}\n".encode())
+        total.update(_bytes(f"{file.path}\0{kind}\0{file.mode:o}\0{file.digest}\n"))
     return total.hexdigest()
+
+
+def _bytes(name: str) -> bytes:
+    """The bytes of a name; those that are no UTF-8 come as Python's file systems carry them."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 class NetworkMode(StrEnum):
@@ -130,9 +135,9 @@ class Usage:
 class Trace:
     """What a solver did, seen from outside its processes.
 
-    Paths are absolute, inside the sandbox, sorted; files under /usr, /lib, /proc, /dev, /sys, /etc/ld*
-    and /solution are left out. `programs` are the executed programs' base names in order of their
-    first start. `written` and `deleted` come from the writable layer.
+    Paths are absolute, inside the sandbox, sorted; files under /usr, /lib, /proc, /dev, /sys,
+    /etc/ld* and /solution are left out. `programs` are the executed programs' base names in order
+    of their first start. `written` and `deleted` come from the writable layer.
     """
 
     read: tuple[str, ...] = ()
@@ -157,7 +162,7 @@ class SolverEnd(StrEnum):
 class Outcome(StrEnum):
     """What a trial came to: a closed set."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105
     FAIL = "fail"
     INVALID_REWARD = "invalid_reward"
     INFRA_ERROR = "infra_error"

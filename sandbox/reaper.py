@@ -50,12 +50,15 @@ def is_alive(label: str) -> bool:
     return match is not None and start_time(int(match[1])) == int(match[2])
 
 
-def reap(cache_dir: Path | None = None, cgroup_root: Path = Path("/sys/fs/cgroup")) -> Reaped:
-    """One pass. Safe to run beside living back-ends, and by several processes at once."""
+def reap(*folders: Path, cgroup_root: Path = Path("/sys/fs/cgroup")) -> Reaped:
+    """One pass; `folders` are the runtime and cache folders of back-ends.
+
+    Safe to run beside living back-ends, and by several processes at once.
+    """
     return Reaped(
         processes=_reap_processes(),
         cgroups=_reap_cgroups(cgroup_root),
-        folders=_reap_folders(cache_dir) if cache_dir is not None else 0,
+        folders=sum(_reap_folders(folder) for folder in folders),
     )
 
 

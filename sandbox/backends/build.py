@@ -17,7 +17,8 @@ from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
 from sandbox.images import Step, apt_packages, expand, has_effect, pairs, parse_dockerfile, words
 
 if TYPE_CHECKING:
-    from sandbox.backends.bubblewrap import BubblewrapBackend, BubblewrapSandbox
+    from sandbox.backends.bubblewrap import BubblewrapBackend
+    from sandbox.backends.bubblewrap_sandbox import BubblewrapSandbox
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MAX_LAYERS = 12

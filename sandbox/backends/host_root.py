@@ -18,11 +18,13 @@ _FOLDERS: tuple[tuple[str, int], ...] = (
     *(
         (name, 0o755)
         for name in (
-            "dev etc etc/alternatives etc/ssl home logs media mnt opt proc run run/lock srv sys "
-            "usr usr/local usr/local/bin usr/local/etc usr/local/games usr/local/include "
-            "usr/local/lib usr/local/sbin usr/local/share usr/local/src var var/backups var/cache "
-            "var/lib var/log var/mail var/opt var/spool"
-        ).split()
+            *("dev", "etc", "etc/alternatives", "etc/ssl", "home", "logs", "media", "mnt", "opt"),
+            *("proc", "run", "run/lock", "srv", "sys", "usr", "usr/local"),
+            *(f"usr/local/{name}" for name in ("bin", "etc", "games", "include", "lib")),
+            *(f"usr/local/{name}" for name in ("sbin", "share", "src")),
+            *("var", "var/backups", "var/cache", "var/lib", "var/log", "var/mail", "var/opt"),
+            "var/spool",
+        )
     ),
     ("root", 0o700),
     ("tmp", 0o1777),
@@ -31,7 +33,7 @@ _FOLDERS: tuple[tuple[str, int], ...] = (
     ("logs/verifier", 0o777),
     ("logs/artifacts", 0o777),
 )
-_PASSWD = """root:x:0:0:root:/root:/bin/bash
+_USERS = """root:x:0:0:root:/root:/bin/bash
 daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
 bin:x:2:2:bin:/bin:/usr/sbin/nologin
 sys:x:3:3:sys:/dev:/usr/sbin/nologin
@@ -40,7 +42,7 @@ www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin
 backup:x:34:34:backup:/var/backups:/usr/sbin/nologin
 nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
 """
-_GROUP = """root:x:0:
+_GROUPS = """root:x:0:
 daemon:x:1:
 bin:x:2:
 sys:x:3:
@@ -54,8 +56,8 @@ users:x:100:
 nogroup:x:65534:
 """
 _TEXTS = {
-    "etc/passwd": _PASSWD,
-    "etc/group": _GROUP,
+    "etc/passwd": _USERS,
+    "etc/group": _GROUPS,
     "etc/hostname": "sandbox\n",
     "etc/hosts": "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n",
     "etc/resolv.conf": "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -119,10 +120,8 @@ class ServerProcess:
         if self._process is not None and self._pid == os.getpid():
             if self._process.stderr is not None:
                 self._process.stderr.close()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for its wardens
                 self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                pass  # it waits for the last of its wardens
         self._control = self._process = None
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -41,18 +42,25 @@ class Box:
         self.groups = Groups()
 
 
+class Held:
+    """What the server opened while it still could."""
+
+    def __init__(self, groups: Groups, owner_fd: int) -> None:
+        self.groups = groups
+        self.owner_fd = owner_fd
+
+
 def main(
     config: wire.Header,
     request: wire.Header,
     sock: socket.socket,
     server: socket.socket,
-    groups: Groups,
-    owner_fd: int,
+    held: Held,
 ) -> int:
     """Become the warden of one sandbox; returns the exit status of the process."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     box = Box()
-    box.groups = groups
+    box.groups = held.groups
     try:
         kernel.set_process_name(b"ratchet-warden")
         _enter_user_namespace(config, server)
@@ -65,15 +73,13 @@ def main(
         _report(sock, "setting the sandbox up", error.strerror or str(error))
         return 1
     wire.send(sock, {"ok": True, "pid": os.getpid()})
-    Warden(sock, request, box, owner_fd).run()
+    Warden(sock, request, box, held.owner_fd).run()
     return 0
 
 
 def _report(sock: socket.socket, step: str, reason: str) -> None:
-    try:
+    with contextlib.suppress(OSError):  # it may be that nobody waits for the answer any more
         wire.send(sock, {"error": reason, "step": step})
-    except OSError:
-        pass  # nobody waits for the answer any more
 
 
 def _enter_user_namespace(config: wire.Header, server: socket.socket) -> None:
@@ -145,7 +151,8 @@ def _arguments(config: wire.Header, request: wire.Header, info_fd: int) -> list[
     if config["stage"].get("python"):
         arguments += ["--ro-bind", f"{at}/python", config["python_at"]]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777"]
-    arguments += ["--size", str(shm), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+    arguments += ["--size", str(shm), "--tmpfs", "/dev/shm"]  # noqa: S108
+    arguments += ["--remount-ro", "/dev"]
     arguments += ["--as-pid-1", "--info-fd", str(info_fd), "--chdir", "/", "--"]
     return [*arguments, "/bin/bash", "-c", "echo; read -r _"]
 
@@ -164,7 +171,8 @@ def _start_bwrap(config: wire.Header, request: wire.Header, box: Box) -> None:
             for source, target in ((keeper_read, 0), (ready_write, 1), (error_write, 2)):
                 os.dup2(source, target)
             program = config["bwrap"].replace("@stage", stage.place(), 1)
-            os.execve(program, _arguments(config, request, info_write), {"PATH": _PATH})
+            arguments = _arguments(config, request, info_write)
+            os.execve(program, arguments, {"PATH": _PATH})  # noqa: S606
         finally:
             os._exit(127)
     for fd in (info_write, ready_write, keeper_read, error_write):

@@ -143,7 +143,7 @@ def become(
         missing: OSError | None = None
         for program in plan.programs:
             try:
-                os.execve(program, plan.argv, plan.env)
+                os.execve(program, plan.argv, plan.env)  # noqa: S606
             except OSError as error:
                 if missing is None or error.errno not in (errno.ENOENT, errno.ENOTDIR):
                     missing = error

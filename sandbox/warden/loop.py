@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sandbox.warden import files, wire
-from sandbox.warden.command import DEFAULT_PATH, Plan, Running, Stream, become
+from sandbox.warden.command import Plan, Running, Stream, become
 from sandbox.warden.tracer import Tracer
 from sandbox.warden.watch import Watch
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS = 0.02
 _FIRST_SAMPLE_SECONDS = 0.005
+_IDLE_SAMPLE_MS = 100
 _KILL_SECONDS = 10.0
-
-__all__ = ["DEFAULT_PATH", "Warden"]
 
 
 class Gone(Exception):
@@ -43,7 +42,7 @@ class Warden:
         self.streams: dict[int, Stream] = {}
         self.listeners: set[int] = set()
         self.ends = {sock.fileno(), owner_fd, box.bwrap_fd}
-        self.owner_fd = owner_fd
+        self.terminal_pid = -1
         self.poll = select.poll()
         for fd in self.ends:
             self.poll.register(fd, select.POLLIN)
@@ -87,6 +86,8 @@ class Warden:
             return answer, data, []
         if name == "terminal":
             return self._terminal(header)
+        if name == "wait_terminal":
+            return self._wait_terminal(), b"", []
         if name == "read":
             answer, data = files.read(header["sources"], header["cap_bytes"])
             return answer, data, []
@@ -110,10 +111,13 @@ class Warden:
 
     def _wait_for_request(self) -> None:
         while True:
-            for fd, event in self.poll.poll():
+            is_watched = self.terminal_pid >= 0
+            for fd, event in self.poll.poll(_IDLE_SAMPLE_MS if is_watched else None):
                 if fd == self.sock.fileno():
                     return
                 self._handle(fd, event)
+            if is_watched:
+                self.watch.sample()
 
     def _handle(self, fd: int, event: int) -> None:
         if fd in self.streams:
@@ -138,6 +142,7 @@ class Warden:
     def _exec(self, header: wire.Header, stdin: bytes) -> tuple[wire.Header, bytearray]:
         plan = Plan(header, self.limits)
         running = Running(plan, self.box, stdin or None, header["cap_bytes"])
+        self.tracer.first_pid = running.pid
         self._register(running)
         timed_out = not self._follow(running, running.started + header["timeout_seconds"])
         if timed_out:
@@ -206,20 +211,34 @@ class Warden:
         if running.stdin_fd >= 0:
             self.poll.unregister(running.stdin_fd)
             os.close(running.stdin_fd)
-        status = os.waitstatus_to_exitcode(raw)
-        return (128 - status if status < 0 else status), used
+        return _status(raw), used
 
     def _terminal(self, header: wire.Header) -> tuple[wire.Header, bytes, list[int]]:
-        """Start a command on a terminal of the sandbox; the client gets the terminal's other end."""
+        """Start a command on a terminal of the sandbox; the client gets its other end."""
         plan = Plan(header, self.limits)
         ours, theirs = os.openpty()
         fcntl.ioctl(ours, 0x5414, array.array("H", [*header["size"], 0, 0]))  # TIOCSWINSZ
-        os.fchown(theirs, plan.user.uid, -1) if self.limits["has_ids"] else None
+        if self.limits["has_ids"]:
+            os.fchown(theirs, plan.user.uid, -1)
         pid = os.fork()
         if pid == 0:
             become(plan, self.box, (theirs, theirs, theirs), None)
         os.close(theirs)
-        return {"pid": pid}, b"", [ours, os.pidfd_open(pid)]
+        self.terminal_pid = pid
+        return {"ok": True}, b"", [ours]
+
+    def _wait_terminal(self) -> wire.Header:
+        """The status of the terminal's command; when it lives on without its terminal, it ends."""
+        pid, self.terminal_pid = self.terminal_pid, -1
+        if pid < 0:
+            raise ValueError("there is no terminal")
+        fd = os.pidfd_open(pid)
+        if not select.select([fd], [], [], 1.0)[0]:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+        os.close(fd)
+        _pid, raw, used = os.wait4(pid, 0)
+        self.watch.ended(used)
+        return {"status": _status(raw)}
 
     # -- ends ---------------------------------------------------------------------------------
 
@@ -254,6 +273,12 @@ class Warden:
             select.select([self.box.bwrap_fd], [], [], _KILL_SECONDS)
         while _reap():
             pass
+
+
+def _status(raw: int) -> int:
+    """As a shell says it: 128 + the signal for a command that was ended by one."""
+    status = os.waitstatus_to_exitcode(raw)
+    return 128 - status if status < 0 else status
 
 
 def _reap() -> bool:

@@ -6,6 +6,7 @@ running wardens go on until their own owners let go of them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -74,7 +75,8 @@ class Server:
             self.control.close()
             status = 1
             try:
-                status = box.main(self.config, request, sock, theirs, groups, self.owner_fd)
+                held = box.Held(groups, self.owner_fd)
+                status = box.main(self.config, request, sock, theirs, held)
             finally:
                 os._exit(status)
         theirs.close()
@@ -103,10 +105,8 @@ def _write_maps(pid: int, config: wire.Header) -> None:
 
 
 def _answer(sock: socket.socket, error: OSError) -> None:
-    try:
+    with contextlib.suppress(OSError):  # it may be that nobody waits for the answer any more
         wire.send(sock, {"error": f"{error.strerror or error}", "step": "starting a warden"})
-    except OSError:
-        pass  # nobody waits for the answer any more
 
 
 def main() -> None:

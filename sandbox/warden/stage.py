@@ -11,7 +11,7 @@ import os
 from sandbox.warden import kernel
 from sandbox.warden.wire import Header
 
-_CANDIDATES = ("/mnt", "/media", "/srv", "/opt", "/tmp", "/run")
+_CANDIDATES = ("/mnt", "/media", "/srv", "/opt", "/tmp", "/run")  # noqa: S108
 
 _found: list[str] = []
 
