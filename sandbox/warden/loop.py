@@ -142,7 +142,7 @@ class Warden:
     def _exec(self, header: wire.Header, stdin: bytes) -> tuple[wire.Header, bytearray]:
         plan = Plan(header, self.limits)
         running = Running(plan, self.box, stdin or None, header["cap_bytes"])
-        self.tracer.first_pid = running.pid
+        self.tracer.begin(running.pid, header["argv"])
         self._register(running)
         timed_out = not self._follow(running, running.started + header["timeout_seconds"])
         if timed_out:

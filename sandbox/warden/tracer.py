@@ -56,6 +56,12 @@ class Tracer:
         self.commands: list[list[str]] = []
         self.lost = 0
         self.first_pid = -1
+        self.first_words: list[str] = []
+
+    def begin(self, pid: int, argv: list[str]) -> None:
+        """A traced command was forked."""
+        self.first_pid = pid
+        self.first_words = [word[:_MAX_ARGUMENT_BYTES] for word in argv[:_MAX_ARGUMENTS]]
 
     def serve(self, listener: int) -> None:
         """Take one notification, note it, and let the call go on."""
@@ -108,9 +114,12 @@ class Tracer:
         path = self._path(pid, folder, address)
         if not os.access(path, os.X_OK) or not os.path.isfile(path):
             return  # one of the PATH look-ups that find nothing
+        words = self._vector(pid, vector)
+        if pid == self.first_pid and words == self.first_words:
+            return  # the caller's own command is no finding
         self.programs.setdefault(os.path.basename(path))
         if len(self.commands) < _MAX_COMMANDS:
-            self.commands.append(self._vector(pid, vector))
+            self.commands.append(words)
 
     def _vector(self, pid: int, address: int) -> list[str]:
         words: list[str] = []
