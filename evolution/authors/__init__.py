@@ -1,0 +1,1 @@
+"""Who plays the roles: an author without a model, and authors with one."""

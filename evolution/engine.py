@@ -1,0 +1,204 @@
+"""One evolution step: from a parent to an accepted child, or to nothing.
+
+Loop 1 plans: propose, review, revise. Loop 2 builds: modify, verify, repair from the evidence.
+When a direction fails the next one is tried from the same parent. A step is a pure function of
+its inputs (parent, author, trial results, configuration): the same ones give the same child.
+"""
+
+from __future__ import annotations
+
+import statistics
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from evolution.contracts import (
+    Attempt,
+    GateResult,
+    GateStatus,
+    OracleFacts,
+    Plan,
+    StepConfig,
+    StepEnd,
+    StepResult,
+    Subject,
+    Verdict,
+)
+from evolution.directions import Direction
+from evolution.gates import oracle
+from evolution.gates.case import Case, candidate
+from evolution.gates.desk import Desk
+from evolution.gates.protocol import WORKERS, verify
+from evolution.gates.specs import oracle_asks
+from evolution.ports import Author, Journal, TrialLog, TrialRunner
+from evolution.roles.findings import finding
+from evolution.roles.seeding import derived_random
+
+
+def evolve_step(
+    subject: Subject,
+    author: Author,
+    runner: TrialRunner,
+    journal: Journal,
+    config: StepConfig,
+    *,
+    pool: Executor | None = None,
+    workers: int = WORKERS,
+) -> StepResult:
+    """Make one child of `subject` that passes all gates, within the configured budgets.
+
+    The end is `inconclusive` as soon as broken machinery stands between a candidate and its
+    verdict: repeating the step with the same logs goes on from there.
+    """
+    if pool is None:
+        with ThreadPoolExecutor(workers, thread_name_prefix="trial") as own:
+            return _Step(author, runner, journal, config, own).run(subject)
+    return _Step(author, runner, journal, config, pool).run(subject)
+
+
+def direction_order(subject: Subject, config: StepConfig) -> tuple[Direction, ...]:
+    """The directions to try: as configured, or all three in an order drawn from the seed."""
+    if config.directions:
+        return config.directions
+    order = list(Direction)
+    derived_random(subject.bundle.digest, config.seed, "directions").shuffle(order)
+    return tuple(order)
+
+
+def observe_oracle(
+    subject: Subject, runner: TrialRunner, log: TrialLog, config: StepConfig, pool: Executor
+) -> tuple[OracleFacts | None, GateResult]:
+    """The oracle's traced run with its medians, and the gate's answer; no facts unless it passed.
+
+    What the log remembers is not run again.
+    """
+    desk = Desk(runner, log, pool)
+    case = Case(subject, config)
+    answer = desk.settle({oracle.GATE: oracle.check(case)})[oracle.GATE]
+    if answer.status is not GateStatus.PASSED:
+        return None, answer
+    results = [desk.known[ask.slot] for ask in oracle_asks(case)]
+    memory = [r.usage.peak_memory_bytes for r in results if r.usage.peak_memory_bytes is not None]
+    facts = OracleFacts(
+        result=results[0],
+        median_seconds=statistics.median(dict(r.phases).get("solver", 0.0) for r in results),
+        peak_memory_bytes=int(statistics.median(memory)) if memory else None,
+    )
+    return facts, answer
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step at work: what was built so far, and why things led nowhere."""
+
+    author: Author
+    runner: TrialRunner
+    journal: Journal
+    config: StepConfig
+    pool: Executor
+    attempts: list[Attempt] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    builds: int = 0
+
+    def run(self, subject: Subject) -> StepResult:
+        """Observe the parent, then try the directions in turn."""
+        if subject.oracle is None:
+            facts, answer = observe_oracle(
+                subject, self.runner, self.journal.parent_log(), self.config, self.pool
+            )
+            if facts is None:
+                return self._without_oracle(answer)
+            subject = replace(subject, oracle=facts)
+        for direction in direction_order(subject, self.config):
+            end = self._try(subject, direction)
+            if end is not None:
+                return self._ended(end, subject)
+            self.journal.event("fallback", self.refusals[-1], direction=direction.value)
+        return self._ended(StepEnd.EXHAUSTED, subject)
+
+    def _without_oracle(self, answer: GateResult) -> StepResult:
+        self._refuse(f"parent: {answer.reason}")
+        is_broken = answer.status is GateStatus.FAILED
+        return StepResult(
+            StepEnd.EXHAUSTED if is_broken else StepEnd.INCONCLUSIVE, refusals=tuple(self.refusals)
+        )
+
+    def _ended(self, end: StepEnd, subject: Subject) -> StepResult:
+        self.journal.event("step", end.value, attempts=len(self.attempts))
+        return StepResult(end, tuple(self.attempts), tuple(self.refusals), subject.oracle)
+
+    def _refuse(self, line: str) -> None:
+        self.refusals.append(line)
+        self.journal.event("refused", line)
+
+    def _try(self, subject: Subject, direction: Direction) -> StepEnd | None:
+        """Both loops in one direction; None when it led to nothing."""
+        findings: tuple[str, ...] = ()
+        self.builds = 0
+        while self.builds <= self.config.max_repairs:
+            plan = self._plan(subject, direction, findings)
+            if isinstance(plan, str):
+                self._refuse(f"{direction.value}: {plan}")
+                return None
+            outcome = self._build(subject, plan)
+            if isinstance(outcome, StepEnd):
+                return outcome
+            findings = (*findings, finding(plan.operator, outcome))
+            self._refuse(f"{direction.value}: {findings[-1]}")
+        return None
+
+    def _plan(
+        self, subject: Subject, direction: Direction, findings: tuple[str, ...]
+    ) -> Plan | str:
+        """Loop 1: an accepted plan, or one line."""
+        for _ in range(self.config.max_plan_revisions + 1):
+            plan = self.author.propose(subject, direction, self.config, findings)
+            if isinstance(plan, str):
+                return plan
+            review = self.author.review_plan(subject, plan)
+            if review.is_accepted:
+                self.journal.event("plan", plan.summary, operator=plan.operator)
+                return plan
+            findings = (*findings, *review.findings)
+            self.journal.event("plan_returned", "; ".join(review.findings))
+        return f"no plan was accepted: {findings[-1] if findings else 'without a finding'}"
+
+    def _build(self, subject: Subject, plan: Plan) -> StepEnd | str:
+        """Loop 2: the step's end, or one line on why this plan came to nothing."""
+        evidence: Verdict | None = None
+        said = "the budget of repairs is used up"
+        while self.builds <= self.config.max_repairs:
+            mutation = self.author.modify(subject, plan, evidence)
+            if isinstance(mutation, str):
+                return mutation if evidence is None else f"{said}; {mutation}"
+            if any(mutation.child.digest == a.mutation.child.digest for a in self.attempts):
+                return f"{said}; the same child again" if evidence else "the same child again"
+            plan = replace(
+                plan,
+                notch=mutation.demand.notch,
+                sequence=mutation.sequence,
+                edit=mutation.edit,
+                revision=plan.revision + (evidence is not None),
+            )
+            log = self.journal.open_candidate(plan, mutation, self.builds)
+            case = candidate(subject, mutation, self.config)
+            evidence = verify(case, self.runner, log, pool=self.pool)
+            attempt = Attempt(plan, mutation, evidence, self.builds)
+            self.attempts.append(attempt)
+            self.journal.close_candidate(attempt)
+            self.builds += 1
+            if evidence.is_valid:
+                return StepEnd.ACCEPTED
+            if evidence.status is GateStatus.INCONCLUSIVE:
+                return StepEnd.INCONCLUSIVE
+            said = verdict_line(evidence)
+        return said
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Why a verdict is what it is, in one line."""
+    if verdict.is_valid:
+        return "valid"
+    weak = verdict.failed or tuple(
+        g for g in verdict.gates if g.is_blocking and g.status is verdict.status
+    )
+    return "; ".join(f"{gate.gate}: {gate.reason}" for gate in weak)

@@ -1,0 +1,72 @@
+"""What a demand of effect `budget` limits, and what a run spent of it.
+
+The demand's facts name it: `budget_kind`, `budget_limit` and, for bytes, `budget_path`. The oracle
+may need at most 70 % of the limit on every run; the naive solution has to go past it. A limit
+counts only where the run can be measured, so an unknown kind is a complaint, not a pass.
+"""
+
+from __future__ import annotations
+
+from evolution.contracts import Demand, Mutation
+from sandbox.contracts import TrialResult
+
+SHARE = 0.7
+"""The most of a limit that the oracle may need."""
+
+
+def fact(demand: Demand, name: str) -> str | None:
+    """The first value of this name among the demand's facts."""
+    return next((value for key, value in demand.facts if key == name), None)
+
+
+def limit_of(demand: Demand) -> float | None:
+    """The limit, or None where the demand names none that can be read."""
+    value = fact(demand, "budget_limit")
+    try:
+        limit = float(value or "")
+    except ValueError:
+        return None
+    return limit if limit > 0 else None
+
+
+def spent(demand: Demand, result: TrialResult) -> float | None:
+    """What this run spent of the limit, or None where it was not measured."""
+    kind = fact(demand, "budget_kind")
+    if kind == "memory_bytes":
+        return result.usage.peak_memory_bytes
+    if kind == "disk_bytes":
+        return result.usage.disk_bytes
+    if kind == "processes":
+        return result.usage.peak_processes
+    path = fact(demand, "budget_path")
+    if path is None or result.state is None:
+        return None
+    found = [f for f in result.state if f.path == path or f.path.startswith(f"{path}/")]
+    if kind == "bytes":
+        return sum(len(file.data) for file in found) if found else None
+    if kind == "lines":
+        return sum(file.data.count(b"\n") for file in found) if found else None
+    return None
+
+
+def fits(mutation: Mutation, result: TrialResult) -> str | None:
+    """One line when the oracle's run fails, is not measured, or needs more than its share."""
+    demand = mutation.demand
+    limit, used = limit_of(demand), spent(demand, result)
+    if not result.is_passed:
+        return "should pass and does not"
+    if limit is None:
+        return "the demand names no limit that can be read"
+    if used is None:
+        return "what the oracle spends of the limit was not measured"
+    if used > SHARE * limit:
+        return f"needs {used:,.0f} of {limit:,.0f} ({used / limit:.0%}), more than {SHARE:.0%}"
+    return None
+
+
+def exceeds(mutation: Mutation, result: TrialResult) -> str | None:
+    """One line when what was spent is known and stays within the limit."""
+    limit, used = limit_of(mutation.demand), spent(mutation.demand, result)
+    if limit is not None and used is not None and used <= limit:
+        return f"spends {used:,.0f} of {limit:,.0f}: the limit is above what it uses"
+    return None

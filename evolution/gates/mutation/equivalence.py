@@ -1,0 +1,72 @@
+"""When a damaged state says the same as the whole one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evolution.gates.mutation.mutant import text_of
+from sandbox.contracts import SandboxFile
+
+State = Mapping[str, SandboxFile]
+"""Artifacts by absolute path."""
+
+
+def effective(image: Iterable[SandboxFile], left: Iterable[SandboxFile]) -> State:
+    """What a verifier finds: the artifacts as the solver left them, laid over the image's own.
+
+    A separate verifier starts from a fresh image, so what a solver deletes is there again.
+    """
+    return {file.path: file for file in (*image, *left)}
+
+
+def is_equivalent(whole: State, other: State) -> bool:
+    """Whether the other state holds every file of the whole one with the same meaning.
+
+    Files that are only added do not make a difference: nothing that was asked for is damaged.
+    """
+    return all(path in other and is_same_meaning(file, other[path]) for path, file in whole.items())
+
+
+def is_same_meaning(one: SandboxFile, two: SandboxFile) -> bool:
+    """Equal bytes and links, or equal but for trailing white space, or the same JSON value."""
+    if (one.link, one.data) == (two.link, two.data):
+        return True
+    if one.link is not None or two.link is not None:
+        return False
+    return meaning(one.data) == meaning(two.data)
+
+
+def meaning(data: bytes) -> str | bytes:
+    """A normal form: of JSON and JSON lines the value, of text the lines without trailing space."""
+    text = text_of(data)
+    if text is None:
+        return data
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return _canonical(json.loads(text))
+        except ValueError:
+            pass
+        try:
+            return "\n".join(_canonical(json.loads(line)) for line in text.splitlines() if line)
+        except ValueError:
+            pass
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def state_key(state: State) -> str:
+    """A digest by which two states that mean the same are one."""
+    total = hashlib.sha256()
+    for path in sorted(state):
+        file = state[path]
+        said = meaning(file.data) if file.link is None else f"-> {file.link}"
+        total.update(path.encode() + b"\0")
+        total.update(said.encode() if isinstance(said, str) else said)
+        total.update(b"\0")
+    return total.hexdigest()

@@ -1,0 +1,119 @@
+"""The protocol: which gates are asked, in which order, and what they say together.
+
+The cheap gates are asked one after another, and the first that does not pass ends it. The
+expensive ones share the pool, so that a repair sees all their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+
+from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig, Subject, Verdict
+from evolution.gates import (
+    build,
+    demand,
+    demands,
+    format,
+    headroom,
+    mutants,
+    nop,
+    oracle,
+    parent_solution,
+)
+from evolution.gates.case import PROTOCOL_VERSION, Case, Policy
+from evolution.gates.desk import Desk, Steps
+from evolution.ports import TrialLog, TrialRunner
+
+__all__ = ["GATES", "PROTOCOL_VERSION", "verify", "verify_bundle"]
+
+WORKERS = 2
+"""Trials at once of one verification, unless said otherwise."""
+
+STEPWISE: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
+    (oracle.GATE, oracle.check),
+    (nop.GATE, nop.check),
+    (demand.GATE, demand.check),
+    (headroom.GATE, headroom.check),
+)
+TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
+    (demands.GATE, demands.check),
+    (parent_solution.GATE, parent_solution.check),
+    (mutants.GATE, mutants.check),
+)
+GATES = (format.GATE, build.GATE, *(name for name, _ in (*STEPWISE, *TOGETHER)))
+"""All gates, in the order in which they are asked."""
+
+
+def verify(
+    case: Case,
+    runner: TrialRunner,
+    log: TrialLog,
+    *,
+    pool: Executor | None = None,
+    workers: int = WORKERS,
+) -> Verdict:
+    """Put a case before the gates. Trials run in `pool`, or in a new one of `workers` threads.
+
+    The log is called from this thread only. Broken machinery makes a gate inconclusive; an
+    exception that escapes a runner passes through.
+    """
+    if pool is None:
+        with ThreadPoolExecutor(workers, thread_name_prefix="trial") as own:
+            return _ask_all(case, runner, log, own)
+    return _ask_all(case, runner, log, pool)
+
+
+def verify_bundle(
+    subject: Subject,
+    mutation: Mutation | None,
+    runner: TrialRunner,
+    log: TrialLog,
+    config: StepConfig | None = None,
+    *,
+    parent: Subject | None = None,
+    pool: Executor | None = None,
+    workers: int = WORKERS,
+) -> Verdict:
+    """Verify an environment by itself: a seed, or one that was made earlier.
+
+    Generation 0 is judged by the policy for imported environments. Without `mutation` the demand
+    gate is not applicable; without `parent` the parent's solution is not tried.
+    """
+    policy = Policy.MADE if subject.generation else Policy.IMPORTED
+    case = Case(subject, config or StepConfig(seed=0), policy, mutation, parent)
+    return verify(case, runner, log, pool=pool, workers=workers)
+
+
+def _ask_all(case: Case, runner: TrialRunner, log: TrialLog, pool: Executor) -> Verdict:
+    answers: list[GateResult] = []
+
+    def is_open(result: GateResult) -> bool:
+        """Note a gate's answer; whether the next one is worth asking."""
+        result = replace(result, is_blocking=case.is_blocking(result.gate))
+        answers.append(result)
+        log.gate(result)
+        return not result.is_blocking or result.status in _GOOD
+
+    if not is_open(format.check(case)) or not is_open(build.check(case, runner)):
+        return verdict_of(answers)
+    desk = Desk(runner, log, pool)
+    for name, check in STEPWISE:
+        if not is_open(desk.settle({name: check(case)})[name]):
+            return verdict_of(answers)
+    for result in desk.settle({name: check(case) for name, check in TOGETHER}).values():
+        is_open(result)
+    return verdict_of(answers)
+
+
+_GOOD = (GateStatus.PASSED, GateStatus.NOT_APPLICABLE)
+
+
+def verdict_of(answers: list[GateResult]) -> Verdict:
+    """What the gates together say: a failure weighs more than broken machinery."""
+    blocking = {result.status for result in answers if result.is_blocking}
+    for status in (GateStatus.FAILED, GateStatus.INCONCLUSIVE):
+        if status in blocking:
+            return Verdict(status, tuple(answers))
+    return Verdict(GateStatus.PASSED, tuple(answers))

@@ -1,0 +1,1 @@
+"""The roles of the loop: who plans, who reviews the plan, who builds."""
