@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from evolution.bundle import Bundle, BundleError
 from evolution.paths import tree_problems
+from sandbox.contracts import SandboxFile
 
 
 def write_bundle(bundle: Bundle, folder: Path) -> None:
@@ -19,12 +21,20 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
     """
     for path, reason in tree_problems(bundle.files).items():
         raise BundleError(path, reason)
+    write_tree(bundle.files, folder)
+
+
+def write_tree(files: Iterable[SandboxFile], folder: Path) -> None:
+    """Write files as a new folder, one after another. It appears complete, or not at all.
+
+    Raises FileExistsError when something is there already, OSError when the disk refuses.
+    """
     if os.path.lexists(folder):
         raise FileExistsError(f"{folder}: is there already; remove it or choose another name")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name[:32]}.", dir=folder.parent))
     try:
-        _write_files(bundle, partial)
+        _write_files(files, partial)
         partial.chmod(0o755)
         partial.rename(folder)
     except BaseException:
@@ -32,13 +42,16 @@ def write_bundle(bundle: Bundle, folder: Path) -> None:
         raise
 
 
-def _write_files(bundle: Bundle, root: Path) -> None:
+def _write_files(files: Iterable[SandboxFile], root: Path) -> None:
     """Regular files first, links last: no file is ever written through a link."""
-    for file in sorted(bundle.files, key=lambda file: file.link is not None):
+    links = []
+    for file in files:
         place = root / file.path
         place.parent.mkdir(parents=True, exist_ok=True)
         if file.link is not None:
-            place.symlink_to(file.link)
+            links.append((place, file.link))
             continue
         place.write_bytes(file.data)
         place.chmod(file.mode)
+    for place, target in links:
+        place.symlink_to(target)

@@ -53,4 +53,5 @@ def worker_name() -> str:
 
 def reap() -> None:
     """Remove sandboxes that no living process owns."""
-    reaper.reap(Path(settings.RATCHET_HOME) / "sandboxes")
+    home = Path(settings.RATCHET_HOME)
+    reaper.reap(home / "sandboxes", home / "cache" / "images")

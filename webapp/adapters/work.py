@@ -64,6 +64,7 @@ def work_on_verification(verification_id: int, runner: TrialRunner, worker: str)
             load_mutation(environment),
             runner,
             DatabaseTrialLog(verification),
+            parent=None if environment.parent is None else load_subject(environment.parent),
         )
     try:
         verifications.record_verdict(verification, verdict)
