@@ -1,0 +1,103 @@
+// Focus mode: keys act on what has been on the screen, and only on that.
+"use strict";
+(() => {
+  const SETTLE_MS = 350;
+  let shownAt = performance.now();
+  let isBusy = false;
+
+  const panel = () => document.getElementById("decision");
+  const keysAreOff = () => localStorage.getItem("keys") === "off";
+  const isTyping = (target) => target.matches("textarea, input:not([type=radio]):not([type=checkbox]), select");
+
+  // A key pressed before the item was painted, or while another decision is under way, is dropped.
+  const isFresh = (event) => !isBusy && event.timeStamp > shownAt + SETTLE_MS;
+
+  function numberReasons() {
+    const labels = [...document.querySelectorAll("#decision .reasons label")];
+    labels.forEach((label, index) => {
+      const key = label.querySelector("kbd");
+      if (key) key.textContent = index < 9 ? String(index + 1) : "";
+    });
+    return labels;
+  }
+
+  function choose(key) {
+    const radio = panel()?.querySelector(`input[type=radio][data-key="${key}"]`);
+    if (!radio || radio.disabled) return false;
+    radio.checked = true;
+    radio.focus();
+    return true;
+  }
+
+  function toggleReason(number) {
+    const box = numberReasons()[number - 1]?.querySelector("input");
+    if (!box) return false;
+    box.checked = !box.checked;
+    box.focus();
+    return true;
+  }
+
+  function press(selector) {
+    const button = document.querySelector(selector);
+    if (!button) return false;
+    button.click();
+    return true;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (!document.getElementById("focus") || document.querySelector("dialog[open]")) return;
+    const isSubmit = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    if (!isSubmit && (event.ctrlKey || event.metaKey || event.altKey || keysAreOff())) return;
+    if (isTyping(event.target) && !isSubmit) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const handlers = {
+      a: () => choose("a"), c: () => choose("c"), r: () => choose("r"),
+      m: () => { panel()?.querySelector("textarea")?.focus(); return Boolean(panel()); },
+      s: () => press('#decision [data-key="s"]'),
+      u: () => press('.last [data-key="u"]'),
+    };
+    let act = isSubmit ? () => press("#decision [data-decide]") : handlers[event.key];
+    if (!act && /^[1-9]$/.test(event.key)) act = () => toggleReason(Number(event.key));
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (isFresh(event)) act();
+  }, true);
+
+  const isReviewAction = (event) => event.detail?.ctx?.sourceElement?.closest?.("[data-review-action]");
+
+  document.addEventListener("htmx:before:request", (event) => {
+    if (!isReviewAction(event)) return;
+    if (isBusy) event.preventDefault();
+    isBusy = true;
+  });
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (!isReviewAction(event)) return;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      shownAt = performance.now();
+      isBusy = false;
+      numberReasons();
+      if (event.detail.ctx.response?.status !== 422) {
+        window.scrollTo(0, 0);
+        document.querySelector("#focus h1")?.setAttribute("tabindex", "-1");
+        document.querySelector("#focus h1")?.focus({ preventScroll: true });
+      }
+    }));
+  });
+
+  document.addEventListener("htmx:error", () => { isBusy = false; });
+
+  window.addEventListener("pagehide", () => {
+    const id = document.getElementById("focus")?.dataset.environment;
+    const token = document.querySelector("input[name=csrfmiddlewaretoken]")?.value;
+    if (!id || !token) return;
+    const body = new FormData();
+    body.append("csrfmiddlewaretoken", token);
+    navigator.sendBeacon(`/review/${id}/release/`, body);
+  });
+
+  numberReasons();
+})();

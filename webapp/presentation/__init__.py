@@ -1,0 +1,1 @@
+"""Turning stored values into what templates show: pure functions, no queries."""

@@ -1,0 +1,194 @@
+"""What changed between two bundles: files, lines and words, ready to be shown."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from webapp.presentation.highlighting import highlight_lines
+from webapp.presentation.text import decode, excerpt, is_binary
+
+CONTEXT_LINES = 3
+_EMPTY = SafeString("")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One line of a manifest. `link` is the target of a symbolic link."""
+
+    path: str
+    mode: int
+    digest: str
+    size_bytes: int
+    link: str | None = None
+
+    @property
+    def mode_text(self) -> str:
+        """The permission bits in octal."""
+        return f"{self.mode:04o}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A path that differs. `kind` is added, removed, changed or mode."""
+
+    path: str
+    kind: str
+    old: FileEntry | None
+    new: FileEntry | None
+
+    @property
+    def anchor(self) -> str:
+        """A name for the page's own links."""
+        return "file-" + re.sub(r"[^A-Za-z0-9]+", "-", self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One row. `kind` is same, added, removed or gap; sides hold number and safe HTML."""
+
+    kind: str
+    old_number: int | None = None
+    new_number: int | None = None
+    old: SafeString = _EMPTY
+    new: SafeString = _EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """The shown difference of one file; `note` stands in where there are no lines to show."""
+
+    change: FileChange
+    lines: tuple[DiffLine, ...] = ()
+    added: int = 0
+    removed: int = 0
+    note: str = ""
+    cut: str = ""
+
+
+def changed_files(old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[FileChange, ...]:
+    """The paths that differ, the instruction first, then in order of path."""
+    before = {entry.path: entry for entry in old}
+    after = {entry.path: entry for entry in new}
+    changes = []
+    for path in sorted(before.keys() | after.keys()):
+        one, two = before.get(path), after.get(path)
+        if one == two:
+            continue
+        changes.append(FileChange(path, _kind(one, two), one, two))
+    return tuple(sorted(changes, key=lambda change: (_rank(change.path), change.path)))
+
+
+def _rank(path: str) -> int:
+    head = path.split("/", 1)[0]
+    order = ("instruction.md", "task.toml", "environment", "tests", "solution")
+    return order.index(head) if head in order else len(order)
+
+
+def _kind(old: FileEntry | None, new: FileEntry | None) -> str:
+    if old is None:
+        return "added"
+    if new is None:
+        return "removed"
+    return "mode" if (old.digest, old.link) == (new.digest, new.link) else "changed"
+
+
+def file_diff(change: FileChange, contents: Mapping[str, bytes], *, is_split: bool) -> FileDiff:
+    """The lines of one changed file. `contents` are the blobs by digest."""
+    if change.kind == "mode" and change.old and change.new:
+        note = f"mode {change.old.mode_text} → {change.new.mode_text}"
+        return FileDiff(change, note=note)
+    old, new = _content(change.old, contents), _content(change.new, contents)
+    if is_binary(old) or is_binary(new):
+        return FileDiff(change, note=f"binary, {len(old):,} → {len(new):,} bytes")
+    left, right = excerpt(decode(old)), excerpt(decode(new))
+    lines = tuple(_rows(change.path, left.text, right.text, is_split=is_split))
+    return FileDiff(
+        change,
+        lines,
+        added=sum(1 for line in lines if line.kind in ("added", "both")),
+        removed=sum(1 for line in lines if line.kind in ("removed", "both")),
+        cut=right.cut or left.cut,
+    )
+
+
+def _content(entry: FileEntry | None, contents: Mapping[str, bytes]) -> bytes:
+    if entry is None:
+        return b""
+    if entry.link is not None:
+        return f"→ {entry.link}\n".encode()
+    return contents.get(entry.digest, b"")
+
+
+def _rows(path: str, old: str, new: str, *, is_split: bool) -> Iterable[DiffLine]:
+    left, right = _split(old), _split(new)
+    left_html, right_html = highlight_lines(path, old), highlight_lines(path, new)
+    matcher = difflib.SequenceMatcher(None, left, right)
+    end = 0
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
+        if group[0][1] > end or group[0][3] > end:
+            yield DiffLine("gap")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                for offset in range(i2 - i1):
+                    i, j = i1 + offset, j1 + offset
+                    yield DiffLine("same", i + 1, j + 1, left_html[i], right_html[j])
+            elif is_split:
+                yield from _paired(range(i1, i2), range(j1, j2), left_html, right_html)
+            else:
+                for i in range(i1, i2):
+                    yield DiffLine("removed", old_number=i + 1, old=left_html[i])
+                for j in range(j1, j2):
+                    yield DiffLine("added", new_number=j + 1, new=right_html[j])
+        end = group[-1][2]
+    if end < len(left):
+        yield DiffLine("gap")
+
+
+def _split(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _paired(
+    old: Sequence[int], new: Sequence[int], left: Sequence[SafeString], right: Sequence[SafeString]
+) -> Iterable[DiffLine]:
+    for offset in range(max(len(old), len(new))):
+        i = old[offset] if offset < len(old) else None
+        j = new[offset] if offset < len(new) else None
+        kind = "removed" if j is None else "added" if i is None else "both"
+        yield DiffLine(
+            kind,
+            None if i is None else i + 1,
+            None if j is None else j + 1,
+            _EMPTY if i is None else left[i],
+            _EMPTY if j is None else right[j],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WordRun:
+    """Some words in a row. `kind` is same, added or removed."""
+
+    kind: str
+    text: str
+
+
+def word_diff(old: str, new: str) -> tuple[WordRun, ...]:
+    """The new text with the words that came and went, in reading order."""
+    left = re.findall(r"\s*\S+|\s+$", excerpt(old, cap=40_000).text)
+    right = re.findall(r"\s*\S+|\s+$", excerpt(new, cap=40_000).text)
+    matcher = difflib.SequenceMatcher(None, [w.strip() for w in left], [w.strip() for w in right])
+    runs: list[WordRun] = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            runs.append(WordRun("same", "".join(right[j1:j2])))
+            continue
+        if i2 > i1:
+            runs.append(WordRun("removed", "".join(left[i1:i2])))
+        if j2 > j1:
+            runs.append(WordRun("added", "".join(right[j1:j2])))
+    return tuple(runs)

@@ -1,0 +1,57 @@
+"""Datasets: what may be frozen, what was frozen."""
+
+from __future__ import annotations
+
+from django.db.models import Max, Prefetch, QuerySet
+from django.shortcuts import get_object_or_404
+
+from webapp.lifecycle import ReviewStatus
+from webapp.models import Dataset, DatasetMember, DatasetVersion, Environment
+from webapp.selectors.environments import EnvironmentFilter, list_rows
+
+MEMBER_ROWS = 500
+
+
+def list_datasets() -> QuerySet[Dataset]:
+    """All datasets with their versions, newest version first."""
+    versions = DatasetVersion.objects.select_related("frozen_by").order_by("-number")
+    return (
+        Dataset.objects.annotate(latest=Max("versions__frozen_at"))
+        .prefetch_related(Prefetch("versions", queryset=versions))
+        .order_by("name")
+    )
+
+
+def get_dataset(slug: str) -> Dataset:
+    """The dataset with its versions, or 404."""
+    return get_object_or_404(list_datasets(), slug=slug)
+
+
+def get_version(slug: str, number: int) -> DatasetVersion:
+    """A frozen version, or 404."""
+    rows = DatasetVersion.objects.select_related("dataset", "frozen_by")
+    return get_object_or_404(rows, dataset__slug=slug, number=number)
+
+
+def members_of(version: DatasetVersion) -> list[DatasetMember]:
+    """The members in order of name, with their environments."""
+    return list(
+        version.members.select_related("environment", "environment__lineage")
+        .defer(
+            "environment__manifest",
+            "environment__demands",
+            "environment__sequence",
+            "environment__instruction",
+            "environment__root_instruction",
+        )
+        .order_by("name")[:MEMBER_ROWS]
+    )
+
+
+def freezable(chosen: EnvironmentFilter) -> QuerySet[Environment]:
+    """Approved environments that match, by lineage and place in it."""
+    return (
+        list_rows()
+        .filter(chosen.query(), review=ReviewStatus.APPROVED)
+        .order_by("lineage_id", "path")[:MEMBER_ROWS]
+    )

@@ -1,0 +1,1 @@
+"""The pages: function views, one module per family."""

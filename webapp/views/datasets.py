@@ -1,0 +1,79 @@
+"""Datasets: the list, freezing, frozen versions and their download."""
+
+from __future__ import annotations
+
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from webapp.forms.dataset import FreezeForm
+from webapp.forms.filters import EnvironmentFilterForm, read_filter
+from webapp.http import Request, allow, answer, safe_name
+from webapp.models import Role
+from webapp.selectors import datasets, environments
+from webapp.services import datasets as dataset_services
+from webapp.services import exports
+from webapp.services.errors import InvalidInput
+
+
+@allow(Role.VIEWER)
+def dataset_list(request: Request) -> HttpResponseBase:
+    """All datasets with their frozen versions."""
+    return answer(request, "webapp/datasets.html", {"datasets": datasets.list_datasets()[:200]})
+
+
+@allow(Role.VIEWER)
+def dataset(request: Request, slug: str) -> HttpResponseBase:
+    """One dataset and its versions."""
+    return answer(request, "webapp/dataset.html", {"dataset": datasets.get_dataset(slug)})
+
+
+@allow(Role.CURATOR, "GET", "HEAD", "POST")
+def dataset_freeze(request: Request) -> HttpResponseBase:
+    """Choose approved environments and freeze them as a version."""
+    chosen = read_filter(request.GET)
+    rows = list(datasets.freezable(chosen))
+    form = FreezeForm(request.POST or None, initial={"name": request.GET.get("name", "")})
+    form.offer([row.pk for row in rows])
+    if request.method == "POST" and form.is_valid():
+        said = form.cleaned_data
+        try:
+            version = dataset_services.freeze(
+                said["name"], said["environments"], request.user, said["notes"]
+            )
+        except InvalidInput as error:
+            form.add_error(error.field if error.field in form.fields else None, str(error))
+        else:
+            return redirect("dataset_version", slug=version.dataset.slug, number=version.number)
+    context = {
+        "form": form,
+        "rows": rows,
+        "chosen": chosen,
+        "filters": EnvironmentFilterForm(request.GET),
+        "ticked": {int(v) for v in request.POST.getlist("environments") if v.isdigit()}
+        if request.method == "POST"
+        else {row.pk for row in rows},
+        "facets": environments.facets(chosen),
+    }
+    status = 422 if request.method == "POST" else 200
+    return answer(request, "webapp/dataset_freeze.html", context, status=status)
+
+
+@allow(Role.VIEWER)
+def dataset_version(request: Request, slug: str, number: int) -> HttpResponseBase:
+    """A frozen version: members, digests, what it is made of."""
+    version = datasets.get_version(slug, number)
+    context = {"version": version, "members": datasets.members_of(version)}
+    return answer(request, "webapp/dataset_version.html", context)
+
+
+@allow(Role.CURATOR)
+def dataset_download(request: Request, slug: str, number: int) -> HttpResponseBase:
+    """The version as a `.tar.gz` of Harbor folders, streamed."""
+    version = datasets.get_version(slug, number)
+    chunks = exports.open_archive(version)
+    response = StreamingHttpResponse(chunks, content_type="application/gzip")
+    name = safe_name(f"{slug}-v{number}.tar.gz")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response

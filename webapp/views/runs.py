@@ -1,0 +1,129 @@
+"""Runs: the list, a new one, and one run as it goes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.cache import never_cache
+from django_htmx.http import ptag
+
+from evolution.directions import Direction, Effort
+from webapp.forms.filters import read_key
+from webapp.forms.run import RunForm
+from webapp.http import Request, allow, answer
+from webapp.models import EvolutionRun, Role
+from webapp.selectors import runs
+from webapp.services import runs as run_services
+from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
+
+_CHANGES = {
+    "pause": run_services.pause_run,
+    "resume": run_services.resume_run,
+    "cancel": run_services.cancel_run,
+}
+
+
+@allow(Role.VIEWER)
+def run_list(request: Request) -> HttpResponseBase:
+    """All runs, newest first."""
+    return answer(request, "webapp/runs.html", {"runs": runs.list_runs()[:200]})
+
+
+@allow(Role.OPERATOR, "GET", "HEAD", "POST")
+def run_new(request: Request) -> HttpResponseBase:
+    """The form for a run; POST starts it."""
+    form = RunForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        said = form.cleaned_data
+        try:
+            run = run_services.create_run(
+                lineages=list(said["lineages"]),
+                name=said["name"],
+                seed=said["seed"],
+                generations=said["generations"],
+                children=said["children"],
+                directions=[Direction(value) for value in said["directions"]],
+                effort=Effort(said["effort"]),
+                user=request.user,
+            )
+        except InvalidInput as error:
+            form.add_error(error.field if error.field in form.fields else None, str(error))
+        else:
+            return redirect("run", pk=run.pk)
+    status = 422 if request.method == "POST" else 200
+    return answer(request, "webapp/run_new.html", {"form": form}, status=status)
+
+
+@allow(Role.VIEWER)
+def run(request: Request, pk: int) -> HttpResponseBase:
+    """Progress, yield, grid, generations, failures and the event log of one run."""
+    shown = runs.get_run(pk)
+    events = runs.run_events(shown)
+    context = _live(shown) | {
+        "events": events,
+        "last_event": events[0].pk if events else 0,
+        "tag": _tag(request, pk),
+    }
+    return answer(request, "webapp/run.html", context)
+
+
+def _tag(request: Request, pk: int) -> str:
+    """What the live part depends on; it is rendered again only when this changes."""
+    shown = runs.get_run(pk)
+    after = read_key(request.GET, "after") or 0
+    state = (pk, after, shown.status, runs.last_event_id(shown), runs.state_mark(shown))
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:20]
+
+
+@allow(Role.VIEWER)
+@never_cache
+@ptag(_tag)
+def run_live(request: Request, pk: int) -> HttpResponseBase:
+    """The changing part, asked for every two seconds; 304 while nothing changed."""
+    shown = runs.get_run(pk)
+    context = _live(shown) | {"last_event": read_key(request.GET, "after") or 0}
+    context["new_events"] = runs.count_events_after(shown, context["last_event"])
+    return answer(request, "webapp/run.html", context, fragment="live")
+
+
+@allow(Role.VIEWER)
+def run_events(request: Request, pk: int) -> HttpResponseBase:
+    """The event log: from the newest on, or a page of older ones."""
+    shown = runs.get_run(pk)
+    before = read_key(request.GET, "before")
+    events = runs.run_events(shown, before=before)
+    context = {
+        "run": shown,
+        "events": events,
+        "last_event": events[0].pk if events and before is None else 0,
+    }
+    fragment = "rows" if before else "log"
+    return answer(request, "webapp/run_events.html", context, fragment=fragment)
+
+
+@allow(Role.OPERATOR, "POST")
+def run_change(request: Request, pk: int, change: str) -> HttpResponse:
+    """Pause, resume or cancel; what cannot be done is said on the page."""
+    try:
+        _CHANGES[change](runs.get_run(pk), request.user)
+    except (TransitionRefused, NotAllowed) as error:
+        messages.error(request, str(error))
+    return redirect("run", pk=pk)
+
+
+def _live(shown: EvolutionRun) -> dict[str, Any]:
+    return {
+        "run": shown,
+        "progress": runs.progress_of(shown),
+        "funnel": runs.funnel(shown),
+        "grid": runs.grid(shown),
+        "generations": runs.generations(shown),
+        "failures": runs.failures(shown),
+        "steps": runs.running_steps(shown),
+        "is_open": shown.status in ("queued", "running", "paused"),
+    }
