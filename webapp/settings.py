@@ -149,14 +149,16 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- static files: straight from /static, or collected into STATIC_ROOT with hashed names --------
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
-HAS_COLLECTED_STATIC = (STATIC_ROOT / "staticfiles.json").exists()
-IS_COLLECTING_STATIC = env.bool("COLLECT_STATIC", default=False)
-WHITENOISE_USE_FINDERS = not HAS_COLLECTED_STATIC
+_COLLECTED = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "staticfiles")))
+IS_STATIC_COLLECTED = (
+    env.bool("COLLECT_STATIC", default=False) or (_COLLECTED / "staticfiles.json").exists()
+)
+STATIC_ROOT = _COLLECTED if IS_STATIC_COLLECTED else None
+WHITENOISE_USE_FINDERS = not IS_STATIC_COLLECTED
 MEDIA_ROOT = RATCHET_HOME / "files"
 _STATIC_STORAGE = (
     "whitenoise.storage.CompressedManifestStaticFilesStorage"
-    if HAS_COLLECTED_STATIC or IS_COLLECTING_STATIC
+    if IS_STATIC_COLLECTED
     else "django.contrib.staticfiles.storage.StaticFilesStorage"
 )
 STORAGES = {
@@ -198,6 +200,8 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
         "django.server": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
-        "uvicorn.access": {"level": "WARNING"},
+        "uvicorn.error": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
+        "kombu": {"level": "WARNING"},
     },
 }

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
@@ -50,8 +51,12 @@ def run_web(fd: int) -> None:
 
 def run_celery(arguments: Sequence[str]) -> None:
     """A worker or beat, by Celery's own command line."""
+    from celery.platforms import SecurityWarning
+
     from webapp.celery import app
 
+    # Root is usual in containers, and a sandbox never runs as root.
+    warnings.simplefilter("ignore", SecurityWarning)
     app.start(["--quiet", *arguments])
 
 

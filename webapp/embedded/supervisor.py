@@ -127,7 +127,7 @@ class Supervisor:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 self._old_handlers[number] = signal.signal(number, _interrupt)
         self._monitor.start()
         return self
