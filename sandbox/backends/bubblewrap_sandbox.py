@@ -26,7 +26,7 @@ _GRACE_SECONDS = 60.0
 
 
 class BubblewrapSandbox:
-    """A running sandbox; made by `BubblewrapBackend.start`. One thread at a time."""
+    """A running sandbox; made by `BubblewrapBackend.start`."""
 
     def __init__(
         self, sock: socket.socket, image: Image, slot: Slot | None, notes: tuple[str, ...]
@@ -36,6 +36,7 @@ class BubblewrapSandbox:
         self._sock: socket.socket | None = sock
         self._slot = slot
         self._lock = threading.Lock()
+        self._asking = threading.Lock()
         self._last_usage = Usage()
 
     def exec(
@@ -190,9 +191,10 @@ class BubblewrapSandbox:
         if sock is None:
             raise SandboxUnavailable("this sandbox was stopped")
         try:
-            sock.settimeout(seconds)
-            wire.send(sock, request, payload)
-            answer, data, fds = wire.receive(sock)
+            with self._asking:
+                sock.settimeout(seconds)
+                wire.send(sock, request, payload)
+                answer, data, fds = wire.receive(sock)
         except (OSError, EOFError) as error:
             self.stop()
             raise SandboxUnavailable(

@@ -8,7 +8,6 @@ Every `exec` takes the next command of the script; when there is none left it ra
 
 from __future__ import annotations
 
-import fnmatch
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from sandbox.contracts import (
 )
 from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
 from sandbox.images import parse_dockerfile
+from sandbox.warden.files import is_excluded
 
 
 class ScriptExhausted(AssertionError):
@@ -127,9 +127,9 @@ class FakeSandbox:
             top = source.source.rstrip("/")
             for path, file in self._files.items():
                 below = path[len(top) + 1 :] if path.startswith(f"{top}/") else ""
-                names = (below, below.rsplit("/", 1)[-1])
-                is_excluded = any(fnmatch.fnmatchcase(n, p) for n in names for p in source.exclude)
-                if path == top or (below and not is_excluded):
+                heads = [*_parents(f"/{below}"), f"/{below}"]
+                is_left_out = any(is_excluded(head[1:], list(source.exclude)) for head in heads)
+                if path == top or (below and not is_left_out):
                     found[path] = replace(file, mode=0o777) if file.link is not None else file
         if sum(len(file.data) for file in found.values()) > cap_bytes:
             raise Refused("more than the cap would be read")

@@ -252,13 +252,14 @@ def _read_at(folder: int, parts: list[str], exclude: list[str], reading: Reading
         reading.take(path, name, folder)
         return
     try:
-        for where, entry, at in _walk(below, "", lambda p: _is_excluded(p, exclude)):
+        for where, entry, at in _walk(below, "", lambda p: is_excluded(p, exclude)):
             reading.take(f"{path.rstrip('/')}/{where}", entry, at)
     finally:
         os.close(below)
 
 
-def _is_excluded(path: str, patterns: list[str]) -> bool:
+def is_excluded(path: str, patterns: list[str]) -> bool:
+    """Whether a path below a source, or its last name, matches one of the patterns."""
     name = path.rsplit("/", 1)[-1]
     return any(
         fnmatch.fnmatchcase(path, pattern.strip("/"))
@@ -268,21 +269,21 @@ def _is_excluded(path: str, patterns: list[str]) -> bool:
 
 
 def _walk(
-    folder: int, head: str, is_excluded: Callable[[str], bool], depth: int = 0
+    folder: int, head: str, is_left_out: Callable[[str], bool], depth: int = 0
 ) -> Iterator[tuple[str, str, int]]:
     """(relative path, name, folder's descriptor) of all that is no folder, in order of name."""
     if depth > _MAX_DEPTH:
         raise TooMuch(f"folders are nested more than {_MAX_DEPTH} deep")
     for name in sorted(os.listdir(folder)):
         path = f"{head}{name}"
-        if is_excluded(path):
+        if is_left_out(path):
             continue
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             yield path, name, folder
             continue
         below = os.open(name, _FOLDER, dir_fd=folder)
         try:
-            yield from _walk(below, f"{path}/", is_excluded, depth + 1)
+            yield from _walk(below, f"{path}/", is_left_out, depth + 1)
         finally:
             os.close(below)
 

@@ -24,6 +24,7 @@ _SAMPLE_SECONDS = 0.02
 _FIRST_SAMPLE_SECONDS = 0.005
 _IDLE_SAMPLE_MS = 100
 _KILL_SECONDS = 10.0
+_REAP_SECONDS = 0.002
 
 
 class Gone(Exception):
@@ -267,12 +268,17 @@ class Warden:
             time.sleep(0.001)
 
     def _end(self) -> None:
-        """The end of the first process is the end of them all."""
+        """The end of the first process is the end of them all.
+
+        The kernel lets it end only when our own children inside have been waited for.
+        """
         os.close(self.box.keeper_fd)
-        if os.waitpid(self.box.bwrap_pid, os.WNOHANG)[0] == 0:
-            select.select([self.box.bwrap_fd], [], [], _KILL_SECONDS)
-        while _reap():
-            pass
+        deadline = time.monotonic() + _KILL_SECONDS
+        while not select.select([self.box.bwrap_fd], [], [], _REAP_SECONDS)[0]:
+            while _reap():
+                pass
+            if time.monotonic() > deadline:
+                break
 
 
 def _status(raw: int) -> int:
