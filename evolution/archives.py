@@ -18,7 +18,7 @@ from collections.abc import Buffer, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, override
+from typing import BinaryIO, Self, override
 
 import zstandard
 
@@ -160,7 +160,11 @@ def _binary(stream: object) -> BinaryIO:
 
 
 def _read_tar(path: Path, kind: str | None, tree: ArchiveTree) -> None:
-    with _decompressed(path, kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+    header = _header_class()
+    with (
+        _decompressed(path, kind) as stream,
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=header) as archive,
+    ):
         total = 0
         for member in archive:
             name = _clean(member.name, tree)
@@ -170,6 +174,28 @@ def _read_tar(path: Path, kind: str | None, tree: ArchiveTree) -> None:
             if total > ARCHIVE_CAP_BYTES:
                 raise BundleError(name, f"unpacks to more than {ARCHIVE_CAP_BYTES:,} bytes")
             _tar_member(archive, member, name, tree)
+    if not header.has_ended:
+        raise BundleError("", "damaged archive: it ends before its end mark")
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header, read by a class that remembers whether the end mark was met.
+
+    `tarfile` takes a cut in the middle of a header for the end, and would drop the rest in silence.
+    """
+
+    has_ended = False
+
+    @override
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        cls.has_ended = cls.has_ended or (len(buf) == tarfile.BLOCKSIZE and not any(buf))
+        return super().frombuf(buf, encoding, errors)
+
+
+def _header_class() -> type[_Header]:
+    """A class of its own for one archive, since the mark is kept on the class."""
+    return type("Header", (_Header,), {})
 
 
 def _tar_member(

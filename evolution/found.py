@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ NOTHING_HERE = "no environment found in here (no task.toml in it or below)"
 _MARKS = ("instruction.md", "environment", "solution", "tests")
 PASSED_OVER = (".git", "__MACOSX", "__pycache__")
 """Names that a search passes over without a word: no environment is ever kept in there."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst")
 
 
@@ -50,7 +52,8 @@ class Refusal:
     @property
     def path(self) -> str:
         """The whole place, for people."""
-        return self.origin if self.file in ("", ".") else f"{self.origin}: {self.file}"
+        place = self.origin if self.file in ("", ".") else f"{self.origin}: {self.file}"
+        return _CONTROL.sub(lambda match: repr(match[0])[1:-1], place)
 
     def __str__(self) -> str:
         """One line for people."""
