@@ -122,7 +122,7 @@ def _build_root(config: wire.Header, request: wire.Header, box: Box) -> None:
     at = stage.place()
     inner = f"{at}/box"
     # A bomb of empty files must not eat the machine's memory either.
-    inodes = max(65_536, request["disk_bytes"] // 4096)
+    inodes = max(16_384, request["disk_bytes"] // 4096)
     options = f"size={request['disk_bytes']},nr_inodes={inodes},mode=755"
     kernel.mount("sandbox", inner, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
     for name in ("upper", "work", "root"):

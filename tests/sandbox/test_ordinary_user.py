@@ -1,0 +1,64 @@
+"""The same cases hold when an ordinary user, without any right, runs the back-end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox import conformance, escape_cases, limit_cases
+from tests.sandbox.ordinary_user import USER_ID, run_as_ordinary_user
+
+_ALL = """
+import json, pathlib, sys, traceback
+from sandbox.backends.bubblewrap import BubblewrapBackend
+from tests.sandbox import conformance, escape_cases, limit_cases
+home = pathlib.Path(sys.argv[1])
+backend = BubblewrapBackend(home / 'run time', home / 'ca:che, too', at_once=4)
+bench = conformance.Bench(lambda _script: backend)
+results = {}
+for case in eval(sys.argv[2]):
+    try:
+        case(bench)
+        results[case.__name__] = ''
+    except BaseException as error:
+        results[case.__name__] = ''.join(traceback.format_exception(error)[-3:])
+backend.close()
+print(json.dumps(results))
+"""
+
+
+_FEW = "(*conformance.PROTOCOL, *escape_cases.CASES)"
+_MORE = "(*conformance.REAL, *limit_cases.CASES)"
+
+
+def _run(cases: str) -> dict[str, str]:
+    home = Path("/tmp") / f"ratchet-ordinary-{os.getpid()}"
+    home.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        os.chown(home, USER_ID, USER_ID)
+    try:
+        done = run_as_ordinary_user(_ALL, str(home), cases)
+    finally:
+        shutil.rmtree(home)
+    assert done.returncode == 0, done.stderr
+    results: dict[str, str] = json.loads(done.stdout)
+    return results
+
+
+@pytest.mark.bubblewrap
+def test_an_ordinary_user_gets_the_same_isolation() -> None:
+    results = _run(_FEW)
+    assert {name: why for name, why in results.items() if why} == {}
+    assert len(results) == len(conformance.PROTOCOL) + len(escape_cases.CASES)
+
+
+@pytest.mark.slow
+@pytest.mark.bubblewrap
+def test_an_ordinary_user_gets_the_same_behaviour_and_limits() -> None:
+    results = _run(_MORE)
+    assert {name: why for name, why in results.items() if why} == {}
+    assert len(results) == len(conformance.REAL) + len(limit_cases.CASES)
