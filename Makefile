@@ -19,7 +19,7 @@ serve: setup ## web, workers and beat on this machine
 	@$(python) manage.py serve $(ARGS)
 
 test: setup ## all tests that this machine can run
-	@$(python) -m pytest $(ARGS)
+	@./.make/test $(ARGS)
 
 lint: setup ## format, lint, floors and types, looking only
 	@$(python) -m ruff format --check . && $(python) -m ruff check . && .venv/bin/lint-imports && $(python) -m mypy

@@ -169,10 +169,11 @@ STORAGES = {
 # --- the database: a server that is given, or the embedded one -----------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default="")
 IS_DATABASE_EMBEDDED = not DATABASE_URL
+_EMBEDDED_NAME = env.str("EMBEDDED_POSTGRES_DATABASE", default="ratchet")
 EMBEDDED_POSTGRES_IS_DURABLE = env.bool("EMBEDDED_POSTGRES_IS_DURABLE", default=True)
 DATABASES: dict[str, dict[str, Any]] = {
     "default": (
-        {"ENGINE": "webapp.embedded.database", "NAME": "ratchet", "USER": "ratchet"}
+        {"ENGINE": "webapp.embedded.database", "NAME": _EMBEDDED_NAME, "USER": "ratchet"}
         if IS_DATABASE_EMBEDDED
         else {**env.db_url("DATABASE_URL"), "CONN_HEALTH_CHECKS": True}
     )

@@ -51,7 +51,7 @@ def run_web(fd: int) -> None:
 
 def run_celery(arguments: Sequence[str]) -> None:
     """A worker or beat, by Celery's own command line."""
-    from celery.platforms import SecurityWarning
+    from celery.exceptions import SecurityWarning
 
     from webapp.celery import app
 

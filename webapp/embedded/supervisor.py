@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -40,11 +40,14 @@ _CELERY_QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 @dataclass(frozen=True)
 class Part:
-    """One child process: its name in the log, and the arguments of `webapp.embedded.child`."""
+    """One child process: its name in the log, and the arguments of `webapp.embedded.child`.
+
+    `listener` is handed down, and so stays open for as long as the part may be started again.
+    """
 
     name: str
     arguments: tuple[str, ...]
-    fds: tuple[int, ...] = ()
+    listener: socket.socket | None = None
 
 
 def worker_parts(count: int) -> list[Part]:
@@ -65,7 +68,7 @@ def worker_parts(count: int) -> list[Part]:
 
 def web_part(listener: socket.socket) -> Part:
     """The web process, on a socket that `listen` opened."""
-    return Part("web", ("web", str(listener.fileno())), (listener.fileno(),))
+    return Part("web", ("web", str(listener.fileno())), listener)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -98,8 +101,18 @@ class _Running:
 class Supervisor:
     """Starts the parts, keeps them going, ends them. A context manager."""
 
-    def __init__(self, parts: Sequence[Part], *, write: Callable[[str], object]) -> None:
-        """`write` gets each line that a part prints, with the part's name in front."""
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        write: Callable[[str], object],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`write` gets each line that a part prints, with the part's name in front.
+
+        `environment` is what the parts see, by default our own.
+        """
+        self._environment = environment
         self._running = [_Running(part) for part in parts]
         self._write = write
         self._width = max((len(part.name) for part in parts), default=0)
@@ -209,11 +222,15 @@ class Supervisor:
         one.process = subprocess.Popen(
             [sys.executable, "-m", "webapp.embedded.child", *one.part.arguments],
             cwd=_PROJECT,
-            env={**os.environ, MARKER: self._marker, "PYTHONUNBUFFERED": "1"},
+            env={
+                **(self._environment or os.environ),
+                MARKER: self._marker,
+                "PYTHONUNBUFFERED": "1",
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=one.part.fds,
+            pass_fds=() if one.part.listener is None else (one.part.listener.fileno(),),
             start_new_session=True,  # Ctrl-C is ours; we tell the parts in order
         )
         assert one.process.stdout is not None

@@ -1,0 +1,21 @@
+"""The settings of the tests: those of the application, on a home of this run alone.
+
+Two runs at once, and a run beside a serving Ratchet, do not meet. `DATABASE_URL` is honoured.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+if "RATCHET_TEST_HOME" not in os.environ:
+    os.environ["RATCHET_TEST_HOME"] = tempfile.mkdtemp(prefix="ratchet-tests-")
+    os.environ["RATCHET_TEST_OWNER"] = str(os.getpid())
+os.environ["RATCHET_HOME"] = os.environ["RATCHET_TEST_HOME"]
+os.environ["EMBEDDED_POSTGRES_IS_DURABLE"] = "off"
+for name in ("RATCHET_MODELS", "CELERY_BROKER_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG"):
+    os.environ.pop(name, None)
+
+from webapp.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick, for tests only
