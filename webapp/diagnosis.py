@@ -1,0 +1,207 @@
+"""What works on this machine, and what to do about what does not. Read by `manage.py doctor`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from queue import Empty
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from kombu.exceptions import KombuError
+
+from sandbox.contracts import ImageSpec, Limits, NetworkMode, NetworkPolicy, SandboxFile
+from sandbox.errors import SandboxError
+from webapp import wiring
+
+LOW_BYTES, TOO_LOW_BYTES = 2 << 30, 256 << 20
+OLDEST_POSTGRES = 15
+TOO_SLOW_SECONDS = 3
+
+
+class Level(StrEnum):
+    """How bad it is. The main job runs without what is at `warn`, and not with a `fail`."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. `remedy` is empty when there is nothing to do."""
+
+    name: str
+    level: Level
+    text: str
+    remedy: str = ""
+
+
+def diagnose() -> Iterator[Finding]:
+    """Every check, in the order in which they build on each other."""
+    checks: tuple[Callable[[], Finding], ...] = (
+        check_python,
+        check_disk,
+        check_database,
+        check_broker,
+        check_bubblewrap,
+        check_docker,
+        check_models,
+    )
+    for check in checks:
+        yield check()
+
+
+def check_python() -> Finding:
+    """The interpreter that runs us."""
+    return Finding("python", Level.OK, f"{sys.version.split()[0]}, {sys.prefix}")
+
+
+def check_disk() -> Finding:
+    """Whether the home can be written, and holds enough for a while."""
+    home = Path(settings.RATCHET_HOME)
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryFile(dir=home) as file:
+            file.write(b"x" * 4096)
+        free = shutil.disk_usage(home).free
+    except OSError as error:
+        remedy = "make it writable, free space, or set RATCHET_HOME to another folder"
+        return Finding("disk", Level.FAIL, f"{home}: {error.strerror}", remedy)
+    text = f"{free / (1 << 30):.1f} GiB free for {home}"
+    if free < TOO_LOW_BYTES:
+        return Finding("disk", Level.FAIL, text, "free some space")
+    if free < LOW_BYTES:
+        return Finding("disk", Level.WARN, text, "free some space before a long run")
+    return Finding("disk", Level.OK, text)
+
+
+def check_database() -> Finding:
+    """Whether PostgreSQL answers, is new enough, and has our tables."""
+    kind = "embedded" if settings.IS_DATABASE_EMBEDDED else "from DATABASE_URL"
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('server_version_num')::int")
+            version = int(cursor.fetchone()[0])
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        remedy = (
+            "see the reason; or set DATABASE_URL to a server"
+            if settings.IS_DATABASE_EMBEDDED
+            else "start that server, or correct DATABASE_URL; unset it for the embedded one"
+        )
+        return Finding("database", Level.FAIL, f"{kind}: {_one_line(error)}", remedy)
+    text = f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}"
+    if version // 10_000 < OLDEST_POSTGRES:
+        return Finding("database", Level.FAIL, text, f"PostgreSQL {OLDEST_POSTGRES} or newer")
+    if plan:
+        text += f", {len(plan)} migrations to come"
+        return Finding("database", Level.WARN, text, "manage.py migrate (demo and serve do it too)")
+    return Finding("database", Level.OK, text)
+
+
+def check_broker() -> Finding:
+    """Whether a message goes in and comes out again, on a queue of its own."""
+    from webapp.celery import app
+
+    kind = "embedded" if settings.IS_BROKER_EMBEDDED else "from CELERY_BROKER_URL"
+    started = time.monotonic()
+    try:
+        with app.connection_for_write(connect_timeout=TOO_SLOW_SECONDS) as link:
+            link.ensure_connection(max_retries=1, timeout=TOO_SLOW_SECONDS)
+            queue = link.SimpleQueue(f"doctor-{os.getpid()}")
+            queue.put({"ping": 1})
+            queue.get(timeout=TOO_SLOW_SECONDS).ack()
+            queue.queue.delete()
+            queue.close()
+    except (OSError, KombuError, Empty) as error:
+        remedy = (
+            f"may {settings.BROKER_FOLDER} be written?"
+            if settings.IS_BROKER_EMBEDDED
+            else "start that broker, or correct CELERY_BROKER_URL; unset it for the embedded one"
+        )
+        return Finding("broker", Level.FAIL, f"{kind}: {_one_line(error)}", remedy)
+    text = f"{kind}, there and back in {(time.monotonic() - started) * 1000:.0f} ms"
+    return Finding("broker", Level.OK, text)
+
+
+def check_bubblewrap() -> Finding:
+    """Whether a sandbox really starts and runs a command: the demo and the seeds need it."""
+    dockerfile = SandboxFile("Dockerfile", b"FROM debian:bookworm-slim\n")
+    spec = ImageSpec(files=(dockerfile,), is_host_root_compatible=True)
+    started = time.monotonic()
+    try:
+        backend = wiring.backend()
+        image = backend.prepare(spec)
+        with backend.start(image, Limits(), NetworkPolicy(NetworkMode.NO_NETWORK)) as sandbox:
+            result = sandbox.exec(["true"], timeout_seconds=10)
+        notes = backend.enforcement()
+    except (SandboxError, OSError) as error:
+        return Finding("bubblewrap", Level.FAIL, _one_line(error), _namespace_remedy())
+    if result.exit_status != 0:
+        text = f"a sandbox starts, but `true` ends with status {result.exit_status}"
+        return Finding("bubblewrap", Level.FAIL, text, _namespace_remedy())
+    text = f"a sandbox ran in {(time.monotonic() - started) * 1000:.0f} ms"
+    return Finding("bubblewrap", Level.OK, "; ".join([text, *notes]))
+
+
+def check_docker() -> Finding:
+    """Whether a Docker engine answers; environments that bring their own image need one."""
+    import docker
+
+    try:
+        client = docker.from_env(timeout=3)
+        with contextlib.closing(client):
+            version = client.version().get("Version", "unknown")
+    except (docker.errors.DockerException, OSError):
+        remedy = "needed only for environments that bring their own image: start one"
+        return Finding("docker", Level.WARN, "no engine answers", remedy)
+    return Finding("docker", Level.OK, f"engine {version}")
+
+
+def check_models() -> Finding:
+    """Which models are configured; no key is ever shown."""
+    if not settings.RATCHET_MODELS:
+        text = "none configured; the procedural author needs none"
+        return Finding("models", Level.OK, text)
+    count = len(settings.RATCHET_MODELS.split(","))
+    return Finding("models", Level.OK, f"{count} configured")
+
+
+def _namespace_remedy() -> str:
+    """What usually forbids a sandbox, by looking for it."""
+    switches = {
+        "/proc/sys/user/max_user_namespaces": ("0", "sysctl -w user.max_user_namespaces=15000"),
+        "/proc/sys/kernel/unprivileged_userns_clone": (
+            "0",
+            "sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
+            "1",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+    }
+    for path, (bad, remedy) in switches.items():
+        with contextlib.suppress(OSError):
+            if Path(path).read_text().strip() == bad:
+                return f"as root: {remedy}"
+    if Path("/.dockerenv").exists():
+        return (
+            "run this container with --security-opt seccomp=unconfined"
+            " --security-opt systempaths=unconfined"
+        )
+    return "allow unprivileged user namespaces on this machine (Linux 5.11 or newer)"
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
