@@ -56,6 +56,7 @@ class ArchiveTree:
     files: dict[str, SandboxFile] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
+    member_cap: int = MEMBER_CAP
 
 
 def _unpacked_cap(packed_bytes: int) -> int:
@@ -75,10 +76,10 @@ def archive_kind(path: Path) -> str | None:
     return "tar" if head[257:262] == b"ustar" else None
 
 
-def read_archive(path: Path) -> ArchiveTree:
+def read_archive(path: Path, *, member_cap: int = MEMBER_CAP) -> ArchiveTree:
     """Read a whole archive. Raises BundleError when it is hostile or damaged, OSError otherwise."""
     kind = archive_kind(path)
-    tree = ArchiveTree()
+    tree = ArchiveTree(member_cap=member_cap)
     try:
         if kind == "zip":
             _read_zip(path, tree)
@@ -102,8 +103,8 @@ def _clean(name: str, tree: ArchiveTree) -> str:
     if reason is not None:
         shown = path.encode(errors="replace").decode()[:200]
         raise BundleError(shown, f"hostile archive: {reason}")
-    if len(tree.files) + len(tree.folders) + len(tree.refused) >= MEMBER_CAP:
-        raise BundleError(path, f"hostile archive: more than {MEMBER_CAP:,} members")
+    if len(tree.files) + len(tree.folders) + len(tree.refused) >= tree.member_cap:
+        raise BundleError(path, f"hostile archive: more than {tree.member_cap:,} members")
     return path
 
 

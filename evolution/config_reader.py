@@ -14,7 +14,7 @@ MIB = 1024 * 1024
 _LARGEST = 100_000_000.0
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([GMK])\s*$", re.IGNORECASE)
 _SIZE_IN_MIB = {"G": 1024.0, "M": 1.0, "K": 1 / 1024}
-_TASK_NAME = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*\Z")
+TASK_NAME = re.compile(r"^[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*\Z")
 _HOST = re.compile(r"^(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.:/-]*[A-Za-z0-9])?\.?\Z")
 
 _KNOWN = {
@@ -101,7 +101,7 @@ class _Reader:
         if not task:
             return ""
         name = self._text(task, "name", "task.name") or ""
-        if not _TASK_NAME.match(name) or ".." in name:
+        if not TASK_NAME.match(name) or ".." in name:
             self._say("task.name", f"{name!r} is not of the form organisation/name")
         for key in ("version", "description"):
             self._text(task, key, f"task.{key}")

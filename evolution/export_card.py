@@ -19,7 +19,8 @@ def card(dataset: FrozenDataset, marked: Mapping[str, tuple[str, ...]]) -> str:
     parts = [
         f"# {_plain(dataset.name)}, version {_plain(dataset.version)}",
         _plain(dataset.description),
-        f"{len(environments)} environments of {len(roots)} lineages in Harbor's layout, frozen at"
+        f"{_count(len(environments), 'environment')} of {_count(len(roots), 'lineage')} in Harbor's"
+        " layout, frozen at"
         f" {dataset.frozen_at}. Digest `{dataset.digest}`.",
         _table("Generation", (str(e.generation) for e in environments), is_number=True),
         _table("Direction", (e.direction or "seed" for e in environments)),
@@ -29,6 +30,10 @@ def card(dataset: FrozenDataset, marked: Mapping[str, tuple[str, ...]]) -> str:
         _FILES,
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _plain(text: str) -> str:
@@ -48,7 +53,8 @@ def _canary_warning(marked: Mapping[str, tuple[str, ...]]) -> str:
     if not count:
         return ""
     return (
-        f"**Canaries.** {count} environments carry canary lines, which ask that they never appear"
+        f"**Canaries.** Of {_count(len(marked), 'environment')}, {count} with canary lines, which"
+        " ask that they never appear"
         " in a training corpus. The lines are kept byte for byte; `manifest.json` names the files."
         " Decide before you train on these environments."
     )

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from evolution.bundle import Bundle, BundleError
+from evolution.config_reader import TASK_NAME
 from evolution.export_card import card
 from evolution.export_values import ExportedEnvironment, FrozenDataset
 from evolution.folders import read_folder
@@ -113,7 +114,9 @@ def _dataset_toml(dataset: FrozenDataset) -> str:
     lines = ['schema_version = "1.0"', "", "[dataset]"]
     lines += [f"{key} = {_toml_string(value)}" for key, value in head.items()]
     for environment in dataset.environments:
-        name = environment.task_name or f"{dataset.harbor_name.split('/')[0]}/{environment.folder}"
+        name = environment.task_name
+        if not TASK_NAME.match(name) or ".." in name:  # Harbor takes no other form
+            name = f"{dataset.organisation}/{environment.folder}"
         lines += ["", "[[tasks]]", f"name = {_toml_string(name)}"]
         lines.append(f'digest = "sha256:{environment.harbor_digest}"')
     return "\n".join(lines) + "\n"
