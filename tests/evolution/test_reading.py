@@ -413,7 +413,7 @@ def test_a_cut_archive_is_one_refusal(tmp_path: Path, ending: str, share: float)
     assert "archive" in _refusal(path).reason
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     ending=st.sampled_from(sorted(PACKERS)),
     place=st.floats(0, 1, exclude_max=True),

@@ -72,7 +72,7 @@ def _tree(draw: st.DrawFn) -> Bundle:
 
 
 @settings(
-    max_examples=120,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
 )
