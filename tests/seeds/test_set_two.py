@@ -176,6 +176,7 @@ def test_doing_nothing_fails_every_check(solved: Solved, runner: Runner) -> None
     assert len(result.failed_checks) == len(result.checks)
 
 
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_a_near_miss_fails_the_check_that_is_meant_for_it(runner: Runner, name: str) -> None:
