@@ -13,13 +13,14 @@ script=$out/backup.sh
 install -m 755 "$backup/backup.sh" "$script"
 
 # File names with blanks: hand them to tar NUL-separated instead of as words.
-sed -i -e '/local files=/d' -e "s#^    tar -C .*#    (cd \"\$1\" \&\& find . -type f ! -name '*.tmp' -print0 |\n        sort -z | tar --null --no-recursion -T - -cf -) | gzip -n > \"\$2\"#" "$script"
+sed -i -e '/local files=/d' \
+    -e "s#^    tar -C .* | gzip#    (cd \"\$1\" \&\& find . -type f ! -name '*.tmp' -print0 |\n        sort -z | tar --null --no-recursion -T - -cf -) | gzip#" "$script"
 
 # One archive too few: the first line to delete is the one after those kept.
 sed -i 's/tail -n "+$2"/tail -n "+$(($2 + 1))"/' "$script"
 
 # Failures unseen: a pipeline fails with any part of it, and the loop sets our own variable.
-sed -i 's/^set -u$/set -uo pipefail/' "$script"
+sed -i 's/^    (cd /    (set -o pipefail; (cd /; s/gzip -n > "$2"$/gzip -n > "$2")/' "$script"
 sed -i 's/^grep -v .* | while /while /' "$script"
 sed -i "s/^done\$/done < <(grep -v -e '^#' -e '^\$' \"\$jobs\")/" "$script"
 
@@ -28,6 +29,9 @@ cp -R /app/store "$work/store"
 status=0
 "$script" "$backup/jobs.tsv" "$work/store" "$stamp" > "$out/run.log" || status=$?
 [ "$status" -eq 1 ]
+
+# What the store holds afterwards.
+(cd "$work/store" && find . -type f) | sed 's#^\./##' | sort > "$out/store.txt"
 
 # Every archive of this run, unpacked and listed.
 mkdir "$work/restored"

@@ -54,7 +54,7 @@ def expected(name):
 def drill():
     """The drill's outputs and what they should be, read before any delivered code runs."""
     found = {}
-    for name in ("run.log", "restored.tsv"):
+    for name in ("run.log", "store.txt", "restored.tsv"):
         try:
             found[name] = read_output(name).splitlines(), expected(name)
         except (AssertionError, OSError, UnicodeDecodeError) as error:
@@ -241,6 +241,13 @@ def check_the_call_is_as_the_runbook_says():
 def check_the_log_of_the_drill():
     found, wanted = drilled("run.log")
     assert found == wanted, "run.log is not what a right run on these jobs prints"
+
+
+def check_the_store_after_the_drill():
+    found, wanted = drilled("store.txt")
+    wrong = set(found) ^ set(wanted)
+    assert not wrong, "store.txt is wrong about " + ", ".join(sorted(wrong))
+    assert found == wanted, "store.txt has a line twice, or is not in order"
 
 
 def check_the_restored_files():

@@ -1,6 +1,7 @@
 #!/bin/bash
-set -u
-[ $# -eq 3 ] || { echo "usage: backup.sh JOBS STORE STAMP" >&2; exit 2; }
+if [ $# -ne 3 ]; then
+    echo "usage: backup.sh JOBS STORE STAMP" >&2; exit 2
+fi
 jobs=$1 store=$2 stamp=$3 failed=0
 make_archive() {
     local files=$(cd "$1" && find . -type f ! -name '*.tmp' | sort)
