@@ -56,6 +56,7 @@ def build_image(backend: BubblewrapBackend, spec: ImageSpec) -> Image:
     if manifest is None:
         with backend.store.lock(keys[-1]):
             manifest = backend.store.manifest(keys[-1])
+            was_cached = manifest is not None
             if manifest is None:
                 manifest = _build(backend, spec, context, steps, keys)
                 backend.store.write_manifest(keys[-1], manifest)
@@ -88,7 +89,7 @@ def _check_spec(spec: ImageSpec, context: dict[str, SandboxFile]) -> None:
 
 def _keys(backend: BubblewrapBackend, steps: Sequence[Step], spec: ImageSpec) -> list[str]:
     """One key per prefix of the steps, the empty prefix first."""
-    keys = [hashlib.sha256(f"v1 {backend.store.skeleton_key}".encode()).hexdigest()]
+    keys = [hashlib.sha256(f"v2 {backend.store.skeleton_key}".encode()).hexdigest()]
     tree = {file.path: file for file in spec.files}
     for step in steps:
         total = hashlib.sha256(f"{keys[-1]}\n{step.keyword}\n{step.text}\n{step.flags}".encode())
@@ -289,10 +290,13 @@ class Builder:
         """The files to copy, with paths relative to the destination; whether it is one file."""
         files: list[SandboxFile] = []
         is_single = len(sources) == 1
-        inline = dict(step.heredocs)
+        inline = {re.sub("[\"']", "", mark): (mark, body) for mark, body in step.heredocs}
         for source in sources:
             if source in inline:
-                files.append(SandboxFile(source.lstrip("<-").strip("\"' "), inline[source]))
+                mark, body = inline[source]
+                if mark == source:  # without quotes, variables are filled in
+                    body = expand(body.decode(), self.state.variables()).encode()
+                files.append(SandboxFile(source.lstrip("<-").strip(), body))
                 continue
             if re.match(r"[a-z]+://|git@", source):
                 raise Refused(f"{step.where}: fetching from the network needs Docker")

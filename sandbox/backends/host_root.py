@@ -141,7 +141,8 @@ def check_packages(packages: tuple[str, ...], *, has_mounted_python: bool) -> No
 
 def skeleton_key(*, has_mounted_python: bool) -> str:
     """Changes whenever the skeleton would."""
-    total = hashlib.sha256(repr((_FOLDERS, _TEXTS, _FROM_HOST, has_mounted_python)).encode())
+    total = hashlib.sha256(Path(__file__).read_bytes())
+    total.update(f"{has_mounted_python} {sys.version_info.minor}".encode())
     for name in _FROM_HOST:
         total.update(_host_bytes(name) or b"-")
     for folder in _LINK_FOLDERS:
@@ -202,6 +203,14 @@ def write_skeleton(at: Path, owner: int | None, *, has_mounted_python: bool) -> 
             os.chown(path, owner, owner, follow_symlinks=False)
 
 
+def _write_python(path: Path) -> None:
+    """The command `python3` for the mounted prefix, which may bring its own shared library."""
+    program = f"{PYTHON_AT}/bin/python3.{sys.version_info.minor}"
+    lines = ("#!/bin/sh", f"export LD_LIBRARY_PATH={PYTHON_AT}/lib", f'exec {program} "$@"', "")
+    path.write_text("\n".join(lines))
+    path.chmod(0o755)
+
+
 def _write_links(at: Path, *, has_mounted_python: bool) -> None:
     links = {
         "etc/localtime": "/usr/share/zoneinfo/Etc/UTC",
@@ -218,7 +227,6 @@ def _write_links(at: Path, *, has_mounted_python: bool) -> None:
             (at / name).mkdir()
     if has_mounted_python:
         (at / PYTHON_AT.lstrip("/")).mkdir(parents=True)
-        version = f"python3.{sys.version_info.minor}"
-        links["usr/local/bin/python3"] = f"{PYTHON_AT}/bin/{version}"
+        _write_python(at / "usr/local/bin/python3")
     for name, target in links.items():
         (at / name).symlink_to(target)

@@ -20,6 +20,7 @@ FIXED_TIME = 1_704_067_200
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_DEPTH = 200
 _ENTRY_BYTES = 256
+_FREE_ENTRIES = 4096
 _COPY_BYTES = 1 << 22
 # Links that a root file system has by itself; replacing them would break it.
 _SYSTEM_LINKS = frozenset(
@@ -194,6 +195,7 @@ class Reading:
     def __init__(self, cap_bytes: int) -> None:
         self.entries: list[Header] = []
         self.data = bytearray()
+        self.cap_bytes = cap_bytes
         self.room = cap_bytes
 
     def take(self, path: str, name: str, folder: int) -> None:
@@ -209,9 +211,10 @@ class Reading:
             self.entries.append({"path": path, "mode": mode, "link": None, "size": size})
 
     def _count(self, size: int) -> None:
-        self.room -= size + _ENTRY_BYTES
-        if self.room < -_ENTRY_BYTES * 64:  # names alone are cheap, a flood of them is not
-            raise TooMuch("more than the cap would be read")
+        self.room -= size
+        # A few names cost nothing, a flood of them does.
+        if self.room < 0 or len(self.entries) > _FREE_ENTRIES + self.cap_bytes // _ENTRY_BYTES:
+            raise TooMuch(f"more than {self.cap_bytes} bytes would be read")
 
     def _content(self, name: str, folder: int) -> int:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
@@ -219,8 +222,8 @@ class Reading:
         try:
             while part := os.read(fd, _COPY_BYTES):
                 self.data += part
-                if len(self.data) > before + self.room + _COPY_BYTES * 2:
-                    raise TooMuch("more than the cap would be read")
+                if len(self.data) > self.cap_bytes:  # it grows while we read
+                    raise TooMuch(f"more than {self.cap_bytes} bytes would be read")
         finally:
             os.close(fd)
         return len(self.data) - before
