@@ -73,6 +73,11 @@ GROUPS = (
         lambda: chromium() is not None,
         "no Chromium: install the package chromium, or set RATCHET_CHROMIUM to its path",
     ),
+    Group(
+        "redis",
+        lambda: shutil.which("redis-server") is not None,
+        "no redis-server on PATH: install the package redis-server",
+    ),
     Group("docker", has_docker, "no Docker engine answers: start one, or set DOCKER_HOST"),
     Group(
         "interop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 from celery import Celery, signals
 from django.conf import settings
@@ -12,6 +13,7 @@ from kombu.transport import TRANSPORT_ALIASES
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 
 QUEUES = ("default", "evolution", "sandbox")
+TEND = "webapp.jobs.tend"
 TEND_SECONDS = 10.0
 """How often the tending job looks for rows that wait too long and for leases that ran out."""
 
@@ -53,11 +55,24 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     beat_scheduler="celery.beat:Scheduler",  # nothing to remember: every entry starts anew
-    beat_schedule={"tend": {"task": "webapp.jobs.tend", "schedule": TEND_SECONDS}},
+    beat_schedule={"tend": {"task": TEND, "schedule": TEND_SECONDS}},
     timezone="UTC",
     enable_utc=True,
 )
 app.autodiscover_tasks(["webapp"], related_name="jobs")
+
+
+@signals.heartbeat_sent.connect
+def _show_alive(**_: object) -> None:
+    """For the health check of a worker's container."""
+    (settings.RATCHET_HOME / f"alive-{socket.gethostname()}").touch()
+
+
+@signals.task_postrun.connect
+def _show_tended(task: object = None, state: str = "", **_: object) -> None:
+    """For the health check of beat's and the tender's containers."""
+    if getattr(task, "name", "") == TEND and state == "SUCCESS":
+        (settings.RATCHET_HOME / "tended").touch()
 
 
 @signals.setup_logging.connect

@@ -62,7 +62,7 @@ if DEBUG and not IS_LOOPBACK_ONLY:
     raise ImproperlyConfigured("DEBUG shows secrets: unset it, or ALLOWED_HOSTS")
 
 # Beyond loopback we expect HTTPS, by a proxy in front; HTTPS=off says that there is none.
-HTTPS = env.bool("HTTPS", default=not IS_LOOPBACK_ONLY)
+HTTPS = env.bool("HTTPS") if env.str("HTTPS", default="") else not IS_LOOPBACK_ONLY
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^healthz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
