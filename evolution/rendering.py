@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from textwrap import TextWrapper
 
 from evolution.contracts import Demand
 from evolution.directions import Aspect, Direction, Effect
 
+WIDTH = 100
+"""Columns of what is added; the original keeps its own lines."""
 _CANARY = re.compile(r"^\s*(<!--.*canary.*-->|#.*canary.*)\s*$", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6}\s")
 _SECTION = re.compile(r"(?m)^##\s")
@@ -28,30 +31,68 @@ def order_of(demand: Demand) -> tuple[int, str]:
 
 
 def render(original: str, demands: Iterable[Demand]) -> str:
-    """One text: what the world looks like, the original work, and one list of all conditions.
+    """One text: the goal, what the world looks like, the original work, and all conditions.
 
     The leading canary lines of the original stay where they are, byte for byte.
     """
     ordered = sorted(demands, key=order_of)
     canary, body = _split(original)
     title, body = _title(body)
-    situations = [d.statement.situation for d in ordered if d.statement.situation]
-    requirements = [d.statement.requirement for d in ordered if d.statement.requirement]
     for demand in ordered:
         for name, value in demand.facts:
             if name == "input":
                 body = _remarked(body, value)
-    has_sections = _SECTION.search(body) is not None
-    parts = [title] if title else []
-    if situations:
-        parts.append("\n\n".join(situations))
-    if has_sections and situations and not body.lstrip().startswith("#"):
-        parts.append("## The work")
-    parts.append(body.strip("\n"))
-    if requirements:
+    goal, work = _goal(body)
+    before = [d.statement.situation for d in ordered if d.direction is not Direction.LENGTH]
+    after = [d.statement.situation for d in ordered if d.direction is Direction.LENGTH]
+    parts = [title, goal, *map(_wrapped, before), work, *map(_wrapped, after)]
+    conditions = _conditions(ordered)
+    if conditions:
+        has_sections = _SECTION.search(body) is not None
         parts.append("## Conditions" if has_sections else "Conditions that the result must meet:")
-        parts.append("\n".join(f"- {requirement}" for requirement in requirements))
-    return canary + "\n\n".join(parts) + "\n"
+        parts.append("\n".join(_wrapped(one, "- ") for one in conditions))
+    return canary + "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _wrapped(text: str, head: str = "") -> str:
+    if not text:
+        return ""
+    filler = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
+    filler.initial_indent, filler.subsequent_indent = head, " " * len(head)
+    return filler.fill(text)
+
+
+def _conditions(demands: list[Demand]) -> list[str]:
+    """The duties, a line each; what has to be restored alike is said together."""
+    alike: list[str] = []
+    others: list[str] = []
+    for demand in demands:
+        for line in filter(None, demand.statement.requirement.split("\n")):
+            target = next((value for name, value in demand.facts if name == "input"), None)
+            if target is not None and line == restored([target]):
+                alike.append(target)
+            else:
+                others.append(line)
+    return ([restored(alike)] if alike else []) + others
+
+
+def restored(targets: list[str]) -> str:
+    """The duty to restore these files."""
+    verb = "is" if len(targets) == 1 else "are"
+    return f"{listed(targets)} {verb} restored byte for byte and left in place."
+
+
+def listed(paths: Iterable[str]) -> str:
+    """Paths as a sentence names them: `a`, `b` and `c`."""
+    words = [f"`{path}`" for path in paths]
+    return words[-1] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _goal(body: str) -> tuple[str, str]:
+    """The first paragraph, if it is running text that says what is wanted, and the rest."""
+    first, _, rest = body.strip("\n").partition("\n\n")
+    is_text = not re.match(r"\s*([-*#>|`~]|\d+[.)]\s)", first) and not first.endswith(":")
+    return (first, rest.strip("\n")) if is_text and rest.strip() else ("", body.strip("\n"))
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -76,13 +117,19 @@ def _title(body: str) -> tuple[str, str]:
 
 def _remarked(body: str, path: str) -> str:
     """Say at the first mention of a hidden input, in running text, that it has to be restored."""
+    ends = "|".join(re.escape(path[at:]) for at in _starts(path))
+    mention = re.compile(f"`(?:{ends})`(?! \\(once restored\\))")
     fenced = False
     lines = body.split("\n")
     for number, line in enumerate(lines):
         if _FENCE.match(line):
             fenced = not fenced
-        mention = f"`{path}`"
-        if not fenced and mention in line and not line.lstrip().startswith("|"):
-            lines[number] = line.replace(mention, f"{mention} (once restored)", 1)
+        if not fenced and not line.lstrip().startswith("|") and mention.search(line):
+            lines[number] = mention.sub(lambda found: f"{found[0]} (once restored)", line, count=1)
             break
     return "\n".join(lines)
+
+
+def _starts(path: str) -> list[int]:
+    """Where the path and its endings begin: `/a/b/c`, `b/c`, `c`."""
+    return [0, *(at + 1 for at, mark in enumerate(path) if mark == "/" and at)]

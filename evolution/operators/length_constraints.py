@@ -14,6 +14,7 @@ from evolution.operators.base import Operator
 from evolution.operators.inputs import Input, site, writing_refusal
 from evolution.operators.outputs import known_inputs, output_roots, outputs, outputs_refusal
 from evolution.operators.wrapping import Draft, build, part, step_pair, wrapping_refusal
+from evolution.rendering import listed
 from evolution.sequence import EditKind, Pair, SequenceEdit
 from sandbox.contracts import SandboxFile
 
@@ -46,7 +47,8 @@ class EvidenceManifest(Operator):
         if not _sources(subject):
             return "no input is plain text, so nothing can be traced back"
         try:
-            count = len({v for file in outputs(subject) for v in _values(file)})
+            found = {value for file in outputs(subject) for value in _values(file)}
+            count = sum(len(value) >= 4 for value in found)
         except (ValueError, csv.Error):
             return "a result cannot be parsed by what its name says it is"
         if not _FEWEST_VALUES <= count <= _MOST_VALUES:
@@ -104,7 +106,10 @@ def _sources(subject: Subject) -> tuple[Input, ...]:
 
 def _values(file: SandboxFile) -> list[str]:
     """The values of one result; the step and the checks find them alike."""
-    text = file.data.decode()
+    try:
+        text = file.data.decode()
+    except UnicodeDecodeError:
+        return []
     if file.path.endswith(".json"):
         return list(_leaves(json.loads(text, parse_int=str, parse_float=str)))
     if file.path.endswith((".csv", ".tsv")):
@@ -122,20 +127,21 @@ def _leaves(value: object) -> list[str]:
 
 
 def _requirement(folder: str, roots: tuple[str, ...], sources: list[str], chained: bool) -> str:
-    results = " and ".join(f"`{root}`" for root in roots)
-    inputs = ", ".join(f"`{path}`" for path in sources)
     column = (
         ", and the SHA-256 of all lines before this one, line feeds included" if chained else ""
     )
+    order = " in this order" if len(sources) > 1 else ""
     return (
-        f"The results in {results} can be audited. `{folder}/manifest.tsv` has one line for each "
-        "file, in bytewise order of the paths: path, size in bytes, SHA-256, number of distinct "
-        f"values{column}, separated by tabs. `{folder}/provenance.tsv` has one line for each "
-        "distinct value of all files together, in bytewise order: the value, a tab, and the place "
-        "`PATH:LINE` of the first line that contains it, searching "
-        f"{inputs}{' in this order' if len(sources) > 1 else ''}, or `-` if none does. Values are, "
-        "in `.json` files, all strings and numbers as written (not the keys); in `.csv` and "
-        "`.tsv` files, all fields, the header's too; in other files, whole lines without white "
-        "space at the ends. Those shorter than four characters, or with a tab or line break, do "
-        "not count."
+        f"`{folder}/manifest.tsv` has one line for every file of {listed(roots)}, in bytewise "
+        "order of their paths, with tabs between the columns: path, size in bytes, SHA-256, "
+        f"number of distinct values{column}.\n"
+        f"`{folder}/provenance.tsv` has one line for every distinct value of these files "
+        "together, in bytewise order: the value, a tab, and `PATH:LINE`, the first line that "
+        f"contains it when {listed(sources)} {'are' if order else 'is'} searched{order}, or `-` if "
+        "none does.\n"
+        "Values, in both, are: of a `.json` file all strings and numbers as they are written "
+        "there, but not the keys; of a `.csv` or `.tsv` file all fields, the header's included; "
+        "of any other text the whole lines without white space at their ends. Those shorter than "
+        "four characters, or with a tab or a line break, do not count; a file that is not UTF-8 "
+        "has none."
     )

@@ -101,8 +101,8 @@ class SealedFollowup(Operator):
             notch=notch,
             edit=SequenceEdit(EditKind.INSERT, len(subject.sequence), pair),
             statement=Statement(
-                situation=f"With these results the case is not closed: a follow-up order lies "
-                f"sealed in `{place}/order.sealed` and opens only with the finished "
+                situation="With these results the case is not closed yet: a follow-up order lies "
+                f"sealed in `{place}/order.sealed`, and opens only with the finished "
                 f"`{opener.path}`, as `{place}/README` explains.",
                 requirement="The sealed order is opened and carried out; its answer is written "
                 f"to `{answer}`, in the form that the order gives.",

@@ -18,6 +18,7 @@ from evolution.directions import Direction
 from evolution.operators.base import Operator, facts
 from evolution.operators.inputs import Input, hideable, hiding_refusal, replaced, site
 from evolution.operators.wrapping import Draft, build, part, step_pair, wrapping_refusal
+from evolution.rendering import restored
 from evolution.sequence import EditKind, Pair, SequenceEdit
 from sandbox.contracts import SandboxFile
 
@@ -92,7 +93,9 @@ class RestoringOperator(Operator):
         draft = Draft(
             notch=notch,
             edit=self._edit(subject, index, arrival.phrase),
-            statement=Statement(arrival.situation, arrival.requirement or restored(hidden.target)),
+            statement=Statement(
+                arrival.situation, arrival.requirement or restored([hidden.target])
+            ),
             why=arrival.why,
             steps=step_pair(path, part(self.name, "step.py", constants), self.note),
             checks=part("restoring", "checks.py", expected).decode(),
@@ -125,11 +128,6 @@ class RestoringOperator(Operator):
 def _script(path: str, text: str) -> tuple[SandboxFile, ...]:
     head = "#!/bin/bash\nset -euo pipefail\n"
     return (SandboxFile(path, (head + text).encode(), 0o755),) if text else ()
-
-
-def restored(target: str) -> str:
-    """The duty to restore a file."""
-    return f"`{target}` is restored byte for byte and left in place."
 
 
 def free_pair(subject: Subject) -> int:

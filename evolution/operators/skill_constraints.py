@@ -15,6 +15,7 @@ from evolution.operators.base import Operator, facts
 from evolution.operators.inputs import dockerfile_of, inputs, is_built_plainly
 from evolution.operators.restoring import free_pair
 from evolution.operators.wrapping import Draft, build, part, wrapping_refusal
+from evolution.rendering import listed
 from evolution.sequence import EditKind, Pair, SequenceEdit
 from sandbox.contracts import SandboxFile
 
@@ -65,7 +66,7 @@ class CollateralGuard(Operator):
         }
         index = free_pair(subject)
         old = subject.sequence[index]
-        named = " and ".join(f"`{folder}`" for folder in folders)
+        verb = "is" if len(folders) == 1 else "are"
         careless = _careless(folders, content, rng)
         draft = Draft(
             notch=1,
@@ -73,8 +74,8 @@ class CollateralGuard(Operator):
                 EditKind.REPLACE_SKILL, index, Pair(old.scenario, f"{old.skill}, leaving no trace")
             ),
             statement=Statement(
-                requirement=f"{named} {'is' if len(folders) == 1 else 'are'} shared with others: "
-                "no file there is altered, renamed or removed, and none is added"
+                requirement=f"{listed(folders)} {verb} shared with others: no file there is "
+                "altered, renamed or removed, and none is added"
                 + (" but those that have to be restored there." if restored else ".")
             ),
             why="Working in place, or leaving backups and scratch files beside the inputs, now "

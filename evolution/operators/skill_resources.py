@@ -19,6 +19,7 @@ from evolution.operators.inputs import site, writing_refusal
 from evolution.operators.outputs import known_inputs, output_roots, outputs, outputs_refusal
 from evolution.operators.restoring import free_pair
 from evolution.operators.wrapping import Draft, build, part, step_pair, wrapping_refusal
+from evolution.rendering import listed
 from evolution.sequence import EditKind, Pair, SequenceEdit
 from sandbox.contracts import SandboxFile
 
@@ -154,17 +155,12 @@ def _tar(members: dict[str, bytes]) -> bytes:
 
 
 def _requirement(archive: str, given: list[str], roots: tuple[str, ...], limit: int) -> str:
-    results = _listed([f"`{root}`" for root in roots])
-    inputs = f", with the inputs {_listed([f'`{path}`' for path in given])}" if given else ""
+    inputs = f", and of the inputs {listed(given)}" if given else ""
     return (
         f"The case is handed over as one file, `{archive}`, of at most {limit:,} bytes: a tar "
-        f"archive, compressed in any way that Python's `tarfile` opens, of all files of {results}"
-        f"{inputs}, as they are in the end. Members are regular files only, under their full path "
-        "without the leading slash, in bytewise order of these paths, with owner and group 0, "
-        "mode 0644 and modification time 0, so that whoever packs the case again gets the same "
+        f"archive (in any compression that Python's `tarfile` opens) of every file of "
+        f"{listed(roots)}{inputs}. Its members are regular files only, named by their full path "
+        "without the leading slash and in bytewise order of these names, with owner and group 0, "
+        "mode 0644 and modification time 0, so that packing the same case again gives the same "
         "listing."
     )
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -34,7 +34,10 @@ def flat(value: Any) -> list[Any]:
 
 def values(path: str, data: bytes) -> set[str]:
     """The values that count."""
-    text = data.decode()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return set()
     if path.endswith(".json"):
         found = flat(json.loads(text, parse_int=str, parse_float=str))
     elif path.endswith((".csv", ".tsv")):

@@ -32,7 +32,10 @@ def leaves(value: Any) -> list[str]:
 
 def values_of(path: Path) -> set[str]:
     """The distinct values of one result that count."""
-    text = path.read_bytes().decode()
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        return set()
     if path.suffix == ".json":
         found = leaves(json.loads(text, parse_int=str, parse_float=str))
     elif path.suffix in (".csv", ".tsv"):
