@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, cast
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.core.handlers.asgi import ASGIRequest
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    StreamingHttpResponse,
+)
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
@@ -96,6 +103,23 @@ def attachment(content: bytes, name: str, content_type: str) -> HttpResponse:
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Content-Length"] = str(len(content))
     return response
+
+
+def stream(
+    request: HttpRequest, chunks: Iterable[bytes], name: str, content_type: str
+) -> StreamingHttpResponse:
+    """A download that is sent while it is made, never held whole."""
+    body = _pulled(chunks) if isinstance(request, ASGIRequest) else chunks
+    response = StreamingHttpResponse(body, content_type=content_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="{safe_name(name)}"'
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def _pulled(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
+    pull = sync_to_async(functools.partial(next, iter(chunks), b""))
+    while chunk := await pull():
+        yield chunk
 
 
 def safe_name(name: str) -> str:

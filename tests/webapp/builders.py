@@ -31,7 +31,7 @@ from webapp.models import (
     User,
     Verification,
 )
-from webapp.services.bundles import save_bundle
+from webapp.services.bundles import load_bundle, save_bundle
 from webapp.services.trials import pack_result
 
 PASSWORD = "a ratchet turns one way"
@@ -179,25 +179,22 @@ def make_seed(index: int = 0, *, extra: str = "", name: str = "") -> Environment
 
 def child_bundle(parent: Environment, operator: str, title: str, salt: str) -> Bundle:
     """The parent's bundle with one demand more: instruction, data, solution and tests change."""
-    base = seed_bundle(0)
+    base = load_bundle(parent)
     step = f"{parent.generation + 1:02d}-{operator}"
     instruction = parent.instruction + f"- {title}.\n"
+    script = f"#!/bin/bash\n# {title} {salt}\nset -euo pipefail\niconv -f UTF-16 a > b\n"
     return base.with_files(
         [
             SandboxFile("instruction.md", instruction.encode()),
-            SandboxFile(
-                f"solution/steps/{step}.sh",
-                f"#!/bin/bash\n# {title} {salt}\nset -euo pipefail\niconv -f UTF-16 a > b\n".encode(),
-                0o755,
-            ),
+            SandboxFile(f"solution/steps/{step}.sh", script.encode(), 0o755),
             SandboxFile(
                 f"tests/demands/{operator}.py",
                 f"def check_{operator}():\n    assert True, {title!r}\n".encode(),
             ),
             SandboxFile(
                 "tests/checks.py",
-                b"def check_report():\n    rows = open('/app/out/report.csv').read().split()\n"
-                b"    assert len(rows) > 3\n",
+                base.by_path["tests/checks.py"].data
+                + f"\n\ndef check_{operator}_rows():\n    assert rows('{step}')\n".encode(),
             ),
         ]
     )
@@ -287,7 +284,7 @@ def _base36(number: int) -> str:
     return digits[first] + digits[rest // 36] + digits[rest % 36]
 
 
-def trial_result(*, is_passed: bool, checks: Sequence[str], text: str = "") -> TrialResult:
+def trial_result(is_passed: bool, checks: Sequence[str], text: str = "") -> TrialResult:
     """What a trial left behind."""
     return TrialResult(
         outcome=Outcome.PASS if is_passed else Outcome.FAIL,
@@ -332,9 +329,9 @@ def add_verification(environment: Environment, *, text: str = "") -> Verificatio
     )
     checks = ["check_report", *(c for d in environment.demands for c in d["checks"])]
     for repetition in (1, 2, 3):
-        _add_trial(verification, "oracle", "oracle", repetition, True, checks, text)
-        _add_trial(verification, "nop", "nop", repetition, False, checks, text)
-    _add_trial(verification, "demand", "naive on the child", 1, False, checks, text)
+        _add_trial(verification, "oracle", repetition, trial_result(True, checks, text))
+        _add_trial(verification, "nop", repetition, trial_result(False, checks, text))
+    _add_trial(verification, "demand", 1, trial_result(False, checks, text))
     for position, gate in enumerate(GATES):
         if not is_valid and position > 7:
             break
@@ -392,15 +389,9 @@ def _evidence(verification: Verification, gate: str, text: str) -> list[dict[str
 
 
 def _add_trial(
-    verification: Verification,
-    gate: str,
-    solver: str,
-    repetition: int,
-    is_passed: bool,
-    checks: Sequence[str],
-    text: str,
+    verification: Verification, gate: str, repetition: int, result: TrialResult
 ) -> Trial:
-    result = trial_result(is_passed=is_passed, checks=checks, text=text)
+    solver = "naive on the child" if gate == "demand" else gate
     key = hashlib.sha256(f"{verification.pk}{solver}{repetition}".encode()).hexdigest()
     return Trial.objects.create(
         verification=verification,
@@ -433,7 +424,9 @@ def add_scores(environment: Environment) -> None:
         )
 
 
-def make_run(lineages: Sequence[Lineage], user: User | None = None, **fields: object) -> EvolutionRun:
+def make_run(
+    lineages: Sequence[Lineage], user: User | None = None, **fields: object
+) -> EvolutionRun:
     """A running run over these lineages, begun four minutes ago."""
     values: dict[str, object] = {
         "name": f"{len(lineages)} lineages, 3 generations, seed 7",
@@ -450,7 +443,9 @@ def make_run(lineages: Sequence[Lineage], user: User | None = None, **fields: ob
     return run
 
 
-def add_step(run: EvolutionRun, parent: Environment, ordinal: int, **fields: object) -> EvolutionStep:
+def add_step(
+    run: EvolutionRun, parent: Environment, ordinal: int, **fields: object
+) -> EvolutionStep:
     """A completed step of a run."""
     values: dict[str, object] = {
         "generation": parent.generation + 1,
@@ -483,7 +478,7 @@ def make_demo(operator: User) -> EvolutionRun:
 def _grow(run: EvolutionRun, level: list[Environment], chance: random.Random) -> list[Environment]:
     following: list[Environment] = []
     for parent in level:
-        for ordinal in range(2):
+        for _ in range(2):
             is_valid = chance.random() < 0.8
             status = VerificationStatus.VALID if is_valid else VerificationStatus.INVALID
             operator = chance.randrange(len(OPERATORS))
@@ -513,9 +508,7 @@ def grow_wide(seed: Environment, count: int) -> None:
         nodes.extend(Environment.objects.bulk_create(batch))
         count -= len(batch)
     deepest = max(node.generation for node in nodes)
-    Lineage.objects.filter(pk=seed.lineage_id).update(
-        node_count=len(nodes), max_generation=deepest
-    )
+    Lineage.objects.filter(pk=seed.lineage_id).update(node_count=len(nodes), max_generation=deepest)
 
 
 def _light_child(parent: Environment, ordinal: int, chance: random.Random) -> Environment:

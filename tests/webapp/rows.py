@@ -50,9 +50,7 @@ def make_seed(name: str = "count-lines", *, is_valid: bool = True) -> Environmen
         make_bundle(name), name=f"tests/{name}", origin="tests"
     )
     if is_valid:
-        Environment.objects.filter(pk=environment.pk).update(
-            verification=VerificationStatus.VALID
-        )
+        Environment.objects.filter(pk=environment.pk).update(verification=VerificationStatus.VALID)
         environment.refresh_from_db()
     return environment
 

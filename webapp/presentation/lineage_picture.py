@@ -129,7 +129,7 @@ def draw(nodes: Sequence[Node], colour: str, focus: int | None) -> Picture:
     while node is not None:
         trail.add(node.pk)
         node = by_id.get(node.parent_id) if node.parent_id else None
-    column = 74.0 if deepest <= 8 else max(22.0, 600.0 / deepest)
+    column = max(20.0, min(64.0, 264.0 / max(1, deepest)))
     columns = tuple((_LEFT + column * g, g) for g in range(deepest + 1))
     width = int(_LEFT * 2 + column * deepest)
     shape = (width, column, columns, legend)

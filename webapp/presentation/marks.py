@@ -41,6 +41,7 @@ STATES: dict[str, State] = {
     "skipped": State("skipped", "dash", "calm"),
     "accepted": State("accepted", "check", "good"),
     "exhausted": State("exhausted", "cross", "bad"),
+    "stalled": State("stalled", "bolt", "wait"),
     "seed": State("seed", "seed", "calm"),
 }
 

@@ -9,7 +9,8 @@ from webapp.lifecycle import ReviewStatus
 from webapp.models import Dataset, DatasetMember, DatasetVersion, Environment
 from webapp.selectors.environments import EnvironmentFilter, list_rows
 
-MEMBER_ROWS = 500
+MEMBER_ROWS = 200
+"""So many rows are listed; the rest is there all the same."""
 
 
 def list_datasets() -> QuerySet[Dataset]:
@@ -50,8 +51,5 @@ def members_of(version: DatasetVersion) -> list[DatasetMember]:
 
 def freezable(chosen: EnvironmentFilter) -> QuerySet[Environment]:
     """Approved environments that match, by lineage and place in it."""
-    return (
-        list_rows()
-        .filter(chosen.query(), review=ReviewStatus.APPROVED)
-        .order_by("lineage_id", "path")[:MEMBER_ROWS]
-    )
+    rows = list_rows().filter(chosen.query(), review=ReviewStatus.APPROVED)
+    return rows.order_by("lineage_id", "path")

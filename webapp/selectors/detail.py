@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Prefetch
 from django.shortcuts import get_object_or_404
 
+from sandbox.contracts import Outcome
 from webapp.models import (
     DifficultyScore,
     Environment,
@@ -21,6 +22,9 @@ from webapp.models import (
     Trial,
     Verification,
 )
+
+WITHOUT = "without:"
+"""How the demands gate names the solver that leaves one demand's adaptation out."""
 
 
 def get_environment(pk: int) -> Environment:
@@ -100,6 +104,7 @@ class DemandRow:
     notch: int
     checks: tuple[str, ...]
     bites: bool | None
+    trial_id: int | None
     is_new: bool
 
 
@@ -107,6 +112,7 @@ def demand_rows(environment: Environment) -> tuple[DemandRow, ...]:
     """The live demands, oldest first, the newest marked."""
     demands = Environment.objects.values_list("demands", flat=True).get(pk=environment.pk)
     all_bite = environment.demands_bite == environment.demands_live
+    left_out = _trials_without(environment)
     return tuple(
         DemandRow(
             id=str(demand.get("id", "")),
@@ -118,12 +124,24 @@ def demand_rows(environment: Environment) -> tuple[DemandRow, ...]:
             effect=str(demand.get("effect", "")),
             notch=int(demand.get("notch", 0)),
             checks=tuple(str(check) for check in demand.get("checks", ())),
-            bites=True if all_bite else None,
+            bites=True if all_bite else left_out.get(str(demand.get("id")), (None, None))[1],
+            trial_id=left_out.get(str(demand.get("id")), (None, None))[0],
             is_new=not environment.is_seed and index == len(demands) - 1,
         )
         for index, demand in enumerate(demands)
         if isinstance(demand, dict)
     )
+
+
+def _trials_without(environment: Environment) -> dict[str, tuple[int, bool]]:
+    """By demand: the trial that left its adaptation out, and whether it failed as it must."""
+    rows = Trial.objects.filter(
+        verification=environment.current_verification_id, solver__startswith=WITHOUT
+    )
+    return {
+        solver.removeprefix(WITHOUT): (pk, outcome == Outcome.FAIL)
+        for pk, solver, outcome in rows.values_list("pk", "solver", "outcome")
+    }
 
 
 @dataclass(frozen=True, slots=True)

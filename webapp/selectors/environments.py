@@ -217,6 +217,9 @@ def _facet(
         key=(lambda v: (int(v),)) if column == "generation" else (lambda v: (-counts[v], v)),
     )
     values = tuple(
-        FacetValue(_parameter(column), v, labels.get(v, v).replace("_", " "), counts[v], v == current) for v in ordered
+        FacetValue(
+            _parameter(column), v, labels.get(v, v).replace("_", " "), counts[v], v == current
+        )
+        for v in ordered
     )
     return Facet(_parameter(column), _TITLES[column], values, bool(current))

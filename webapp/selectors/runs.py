@@ -42,11 +42,12 @@ def get_run(pk: int) -> EvolutionRun:
 
 @dataclass(frozen=True, slots=True)
 class FunnelStage:
-    """One stage of the yield. `share` is of the stage before; None for the first."""
+    """One stage of the yield. `share` is of the stage before, `of`; None for the first."""
 
     label: str
     count: int
     share: float | None
+    of: str
     width: float
     """Percent of the widest stage."""
 
@@ -140,9 +141,9 @@ def funnel(run: EvolutionRun) -> tuple[FunnelStage, ...]:
     widest = max(1, proposed)
     stages: list[FunnelStage] = []
     for index, (label, count) in enumerate(counts):
-        before = counts[index - 1][1] if index else 0
+        of, before = counts[index - 1] if index else ("", 0)
         share = count / before if before else None
-        stages.append(FunnelStage(label, count, share, 100 * count / widest))
+        stages.append(FunnelStage(label, count, share, of, 100 * count / widest))
     return tuple(stages)
 
 
@@ -177,7 +178,7 @@ def generations(run: EvolutionRun) -> Sequence[Mapping[str, Any]]:
             valid=Count("id", filter=_VALID),
             approved=Count("id", filter=_APPROVED),
             demands=Avg("demands_live", filter=_VALID),
-            d_t=Avg("d_t", filter=_VALID),
+            mean_d_t=Avg("d_t", filter=_VALID),
             d_t_low=Min("d_t", filter=_VALID),
             d_t_high=Max("d_t", filter=_VALID),
         )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
 from webapp.forms.dataset import FreezeForm
 from webapp.forms.filters import EnvironmentFilterForm, read_filter
-from webapp.http import Request, allow, answer, safe_name
+from webapp.http import Request, allow, answer, stream
 from webapp.models import Role
-from webapp.selectors import datasets, environments
+from webapp.selectors import datasets
 from webapp.services import datasets as dataset_services
 from webapp.services import exports
 from webapp.services.errors import InvalidInput
@@ -32,9 +31,9 @@ def dataset(request: Request, slug: str) -> HttpResponseBase:
 def dataset_freeze(request: Request) -> HttpResponseBase:
     """Choose approved environments and freeze them as a version."""
     chosen = read_filter(request.GET)
-    rows = list(datasets.freezable(chosen))
+    matching = datasets.freezable(chosen)
     form = FreezeForm(request.POST or None, initial={"name": request.GET.get("name", "")})
-    form.offer([row.pk for row in rows])
+    form.offer(list(matching.values_list("pk", flat=True)))
     if request.method == "POST" and form.is_valid():
         said = form.cleaned_data
         try:
@@ -47,13 +46,11 @@ def dataset_freeze(request: Request) -> HttpResponseBase:
             return redirect("dataset_version", slug=version.dataset.slug, number=version.number)
     context = {
         "form": form,
-        "rows": rows,
+        "rows": matching[: datasets.MEMBER_ROWS],
+        "count": len(form.offered),
         "chosen": chosen,
         "filters": EnvironmentFilterForm(request.GET),
-        "ticked": {int(v) for v in request.POST.getlist("environments") if v.isdigit()}
-        if request.method == "POST"
-        else {row.pk for row in rows},
-        "facets": environments.facets(chosen),
+        "ticked": request.POST.getlist("environments") if request.method == "POST" else None,
     }
     status = 422 if request.method == "POST" else 200
     return answer(request, "webapp/dataset_freeze.html", context, status=status)
@@ -71,9 +68,5 @@ def dataset_version(request: Request, slug: str, number: int) -> HttpResponseBas
 def dataset_download(request: Request, slug: str, number: int) -> HttpResponseBase:
     """The version as a `.tar.gz` of Harbor folders, streamed."""
     version = datasets.get_version(slug, number)
-    chunks = exports.open_archive(version)
-    response = StreamingHttpResponse(chunks, content_type="application/gzip")
-    name = safe_name(f"{slug}-v{number}.tar.gz")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
+    name = f"{slug}-v{number}.tar.gz"
+    return stream(request, exports.open_archive(version), name, "application/gzip")

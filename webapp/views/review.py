@@ -62,9 +62,8 @@ def review_decide(request: Request, pk: int) -> HttpResponseBase:
     if form.is_valid():
         said = form.cleaned_data
         try:
-            reviews.decide(
-                pk, request.user, said["verdict"], said["digest"], said["reasons"], said["comment"]
-            )
+            chosen = {"reasons": said["reasons"], "comment": said["comment"]}
+            reviews.decide(pk, request.user, said["verdict"], said["digest"], **chosen)
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
         except StaleReview as error:
