@@ -44,7 +44,7 @@ from sandbox.contracts import Outcome, SandboxFile, SolverSpec, TrialResult, Tri
 GATE = "mutants"
 CONFIDENCE = 0.9
 LEAST_SCORE = 0.8
-SOLUTION_SHARE = 0.4
+SOLUTION_SHARE = 0.3
 """The part of the first round that damages the solution; these cost a whole trial each."""
 ROUNDS = 5
 AIMED = 6

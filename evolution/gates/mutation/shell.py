@@ -12,7 +12,8 @@ _CONTROL = re.compile(
     r"^\s*(#|if\b|then\b|else\b|elif\b|fi\b|for\b|while\b|until\b|do\b|done\b|case\b|esac\b|"
     r"function\b|set\s|shopt\b|local\b|exit\b|return\b|[{}()]|\w+\s*\(\)|[^#]*;;\s*$|$)"
 )
-_OPEN_END = re.compile(r"(\\|\||&&|\(|\{|\bdo|\bthen|\belse|,)\s*$")
+_CONTINUED = re.compile(r"(\\|\||&&|\(|,)\s*$")
+_BLOCK_BEGINS = re.compile(r"(\{|\bdo|\bthen|\belse)\s*$")
 _NUMBER = re.compile(r"(?<![\w$./-])\d+(?![\w./])")
 _EXCHANGES = (
     ("-gt", "-ge"),
@@ -66,10 +67,12 @@ def _lines(source: str) -> Iterator[tuple[int, str, bool]]:
         odd = (raw.count("'") + raw.count('"')) % 2 == 1
         heredoc = None if in_quotes else _HEREDOC.search(raw)
         is_whole = not (is_open or odd or in_quotes or heredoc)
-        is_whole = is_whole and not _CONTROL.match(raw) and not _OPEN_END.search(raw)
+        is_whole = is_whole and not any(
+            (_CONTROL.match(raw), _CONTINUED.search(raw), _BLOCK_BEGINS.search(raw))
+        )
         yield start, raw, is_whole
         in_quotes = in_quotes != odd
-        is_open = bool(_OPEN_END.search(raw)) and not heredoc
+        is_open = bool(_CONTINUED.search(raw)) and not heredoc
         until = heredoc[2] if heredoc else ""
 
 
