@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ class ServerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
         self._count = 0
-        os.register_at_fork(after_in_child=self._forget)
+        forget = weakref.WeakMethod(self._forget)
+        os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
 
     def _forget(self) -> None:
         self._lock = threading.Lock()

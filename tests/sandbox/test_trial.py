@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from sandbox.backends.bubblewrap import BubblewrapBackend
-from sandbox.backends.fake import FakeBackend, FakeCommand
+from sandbox.backends.fake import FakeBackend, FakeCommand, FakeSandbox
 from sandbox.contracts import (
     ArtifactSpec,
+    Image,
     Limits,
     NetworkMode,
     NetworkPolicy,
@@ -251,7 +252,7 @@ def test_machinery_that_breaks_is_never_a_reward() -> None:
 
 def test_a_back_end_that_does_not_start_is_a_fault() -> None:
     class Absent(FakeBackend):
-        def start(self, *_arguments: object) -> object:  # type: ignore[override]
+        def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> FakeSandbox:
             raise SandboxUnavailable("nobody home")
 
     result = Runner(Absent()).run(_spec())

@@ -1,0 +1,214 @@
+"""Whatever is killed, nothing of a sandbox stays behind; and only ours is ever removed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.bubblewrap import BubblewrapBackend
+from sandbox.contracts import Limits, NetworkPolicy
+from sandbox.errors import SandboxUnavailable
+from sandbox.reaper import SERVER_MARKER, Reaped, is_alive, owner_label, reap
+from sandbox.warden.cgroups import own_folders
+from tests.sandbox.conformance import Bench, image_spec, out, sh
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def _eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _processes(text: str) -> list[int]:
+    """Ids of living processes whose command line holds a text."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                line = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if text.encode() in line.replace(b"\0", b" "):
+                found.append(int(folder.name))
+    return found
+
+
+def _groups(label: str) -> list[Path]:
+    return [
+        path
+        for folder in set(own_folders().values())
+        for path in Path(folder).glob(f"ratchet-{label}-*")
+    ]
+
+
+_OWNER = """
+import pathlib, sys, time
+from sandbox.backends.bubblewrap import BubblewrapBackend
+from sandbox.contracts import Limits, NetworkPolicy
+from tests.sandbox.conformance import image_spec
+home = pathlib.Path(sys.argv[1])
+backend = BubblewrapBackend(home / 'r', home / 'c')
+sandbox = backend.start(backend.prepare(image_spec()), Limits(), NetworkPolicy())
+sandbox.exec(['bash', '-c', f'setsid sleep {sys.argv[2]} & sleep 0.2'], timeout_seconds=20)
+print('ready', flush=True)
+sandbox.exec(['bash', '-c', f'trap "" TERM; sleep {sys.argv[2]}; true'], timeout_seconds=600)
+"""
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    seconds = f"4{time.time_ns() % 10**9}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _OWNER, str(tmp_path), seconds],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process, seconds
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.bubblewrap
+def test_an_owner_that_is_killed_leaves_nothing(owner: tuple[subprocess.Popen[str], str]) -> None:
+    process, seconds = owner
+    label = owner_label(process.pid)
+    assert _eventually(lambda: len(_processes(f"sleep {seconds}")) >= 2)
+    assert _processes(f"{SERVER_MARKER}{label}")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not is_alive(label)
+    assert _eventually(lambda: not _processes(f"sleep {seconds}"))
+    assert _eventually(lambda: not _processes(f"{SERVER_MARKER}{label}"))
+    assert _eventually(lambda: not _groups(label))
+
+
+@pytest.mark.bubblewrap
+def test_wardens_that_are_killed_leave_nothing(owner: tuple[subprocess.Popen[str], str]) -> None:
+    process, seconds = owner
+    marker = f"{SERVER_MARKER}{owner_label(process.pid)}"
+    for pid in _processes(marker):
+        os.kill(pid, signal.SIGKILL)
+    assert _eventually(lambda: not _processes(f"sleep {seconds}"))
+    assert process.wait(10) != 0  # its command was broken off, and it was told
+
+
+@pytest.mark.bubblewrap
+def test_a_stopped_owner_and_a_reaper_do_not_meet(
+    owner: tuple[subprocess.Popen[str], str],
+) -> None:
+    process, seconds = owner
+    assert _eventually(lambda: len(_processes(f"sleep {seconds}")) >= 2)
+    process.send_signal(signal.SIGSTOP)
+    reap()
+    assert len(_processes(f"sleep {seconds}")) >= 2
+    process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.bubblewrap
+def test_a_server_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    backend = BubblewrapBackend(tmp_path / "r", tmp_path / "c")
+    image = backend.prepare(image_spec())
+    sandbox = backend.start(image, Limits(), NetworkPolicy())
+    process = backend._server._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert sh(sandbox, "echo lives on").stdout == b"lives on\n"
+    with backend.start(image, Limits(), NetworkPolicy()) as other:
+        assert out(other, "echo new") == "new\n"
+    sandbox.stop()
+    backend.close()
+
+
+@pytest.mark.bubblewrap
+def test_a_stopped_sandbox_leaves_no_process_and_no_group(bench: Bench) -> None:
+    seconds = f"5{time.time_ns() % 10**9}"
+    before = set(_groups(owner_label(os.getpid())))
+    with bench.start() as sandbox:
+        sh(
+            sandbox,
+            f"setsid sleep {seconds} & setsid bash -c 'trap \"\" TERM; sleep {seconds}; :' &",
+        )
+        assert _eventually(lambda: len(_processes(f"sleep {seconds}")) >= 2)
+    assert not _processes(f"sleep {seconds}")
+    assert _eventually(lambda: set(_groups(owner_label(os.getpid()))) <= before)
+
+
+@pytest.mark.bubblewrap
+def test_a_dead_sandbox_says_so(bench: Bench) -> None:
+    sandbox = bench.start()
+    seconds = f"6{time.time_ns() % 10**9}"
+    sh(sandbox, f"sleep {seconds} &")
+    (pid,) = _processes(f"sleep {seconds}")
+    first = next(
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdecimal() and _is_first_beside(folder, pid)
+    )
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(SandboxUnavailable):
+        sh(sandbox, "sleep 5; echo alive")
+    sandbox.stop()
+
+
+def _is_first_beside(folder: Path, pid: int) -> bool:
+    try:
+        same = os.readlink(folder / "ns/pid") == os.readlink(f"/proc/{pid}/ns/pid")
+        status = (folder / "status").read_text()
+    except OSError:
+        return False
+    return (
+        same and next(x for x in status.splitlines() if x.startswith("NSpid:")).split()[-1] == "1"
+    )
+
+
+def _dead_label() -> str:
+    process = subprocess.Popen(["sleep", "60"])
+    label = owner_label(process.pid)
+    process.kill()
+    process.wait()
+    return label
+
+
+def test_the_reaper_removes_ours_and_leaves_what_is_not(tmp_path: Path) -> None:
+    dead, alive = _dead_label(), owner_label(os.getpid())
+    groups = tmp_path / "cgroup"
+    for name in (f"ratchet-{dead}-1", f"ratchet-{alive}-1", "ratchet-x", "docker", f"{dead}-1"):
+        (groups / "memory" / "deep" / name).mkdir(parents=True)
+    incoming = tmp_path / "cache" / "ids" / "incoming"
+    for name in (f"{dead}-a", f"{alive}-b"):
+        (incoming / name / "inside").mkdir(parents=True)
+    sleeps = [
+        subprocess.Popen(["bash", "-c", "sleep 60; :", mark])
+        for mark in (f"{SERVER_MARKER}{dead}", f"{SERVER_MARKER}{alive}", "bystander")
+    ]
+    try:
+        found = reap(tmp_path / "cache", cgroup_root=groups)
+        assert found == Reaped(processes=1, cgroups=1, folders=1)
+        assert sleeps[0].wait(5) == -signal.SIGKILL
+        assert [process.poll() for process in sleeps[1:]] == [None, None]
+        assert sorted(path.name for path in (groups / "memory" / "deep").iterdir()) == sorted(
+            [f"ratchet-{alive}-1", "ratchet-x", "docker", f"{dead}-1"]
+        )
+        assert [path.name for path in incoming.iterdir()] == [f"{alive}-b"]
+        assert reap(tmp_path / "cache", cgroup_root=groups) == Reaped()
+    finally:
+        for process in sleeps:
+            process.kill()
+            process.wait()
