@@ -20,7 +20,8 @@ sed -i -e '/local files=/d' \
 sed -i 's/tail -n "+$2"/tail -n "+$(($2 + 1))"/' "$script"
 
 # Failures unseen: a pipeline fails with any part of it, and the loop sets our own variable.
-sed -i 's/^    (cd /    (set -o pipefail; (cd /; s/gzip -n > "$2"$/gzip -n > "$2")/' "$script"
+sed -i -e 's/^    \((cd \|tar -C \)/    (set -o pipefail; \1/' \
+    -e 's/gzip -n > "$2"$/gzip -n > "$2")/' "$script"
 sed -i 's/^grep -v .* | while /while /' "$script"
 sed -i "s/^done\$/done < <(grep -v -e '^#' -e '^\$' \"\$jobs\")/" "$script"
 
