@@ -71,7 +71,7 @@ def observe(label: str, ask: Ask, result: TrialResult, files: Iterable[str] = ()
         exit_status=result.solver_exit_status,
         last_lines=output,
         files=tuple(files),
-        key=ask.spec.key,
+        key=ask.key,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from evolution.contracts import GateResult
 from evolution.ports import TrialLog, TrialRunner
@@ -19,7 +20,7 @@ MACHINERY = frozenset({Outcome.INFRA_ERROR, Outcome.CANCELLED})
 """Outcomes that say nothing about the bundle."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ask:
     """One trial that a gate needs. `solver` and `repetition` name it for people and for the log.
 
@@ -31,10 +32,15 @@ class Ask:
     repetition: int = 1
     retries: int = 2
 
-    @property
+    @cached_property
     def slot(self) -> tuple[str, int]:
         """What makes two asks the same trial, whoever asks and however they call it."""
         return self.spec.key, self.repetition
+
+    @property
+    def key(self) -> str:
+        """The trial's key; see `TrialSpec.key`."""
+        return self.slot[0]
 
     def is_met_by(self, result: TrialResult) -> bool:
         """Whether an earlier result also holds the state and the trace that are wanted here."""
@@ -118,7 +124,7 @@ class Desk:
             return
         if any(running.ask.slot == ask.slot for running in self._running.values()):
             return
-        recalled = self.log.recall(ask.spec.key, ask.solver, ask.repetition)
+        recalled = self.log.recall(ask.key, ask.solver, ask.repetition)
         if recalled is not None and ask.is_met_by(recalled):
             self.known[ask.slot] = recalled
             gate.seconds += recalled.seconds
@@ -137,7 +143,7 @@ class Desk:
             result, ask = future.result(), running.ask
             self.trials += 1
             self.sandboxes += result.sandboxes
-            self.log.record(ask.spec.key, ask.solver, ask.repetition, running.gate, result)
+            self.log.record(ask.key, ask.solver, ask.repetition, running.gate, result)
             gates[running.gate].seconds += result.seconds
             if result.outcome is Outcome.INFRA_ERROR and running.tries <= ask.retries:
                 self._submit(replace(running, tries=running.tries + 1))

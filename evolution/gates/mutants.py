@@ -3,7 +3,7 @@
 Damaged solutions and damaged states are judged; every one that differs from the whole in meaning,
 and from the others, counts once. The lower 90 % bound of the share that is noticed has to be 0.8,
 and every new check has to notice something; for effect `solution`, something that no older check
-notices.
+notices, those aside whose premise the demand changed: they notice its damages through it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CONFIDENCE = 0.9
 LEAST_SCORE = 0.8
 SOLUTION_SHARE = 0.3
 """The part of the first round that damages the solution; these cost a whole trial each."""
-ROUNDS = 5
+ROUNDS = 4
 AIMED = 6
 """Damages per round to what the newest demand delivers."""
 _RUNGS = (2.0, 5.0, 15.0, 60.0)
@@ -82,7 +82,7 @@ class Tally:
         if result.outcome in MACHINERY:
             self.without_result += 1
         elif mutant.files is None or result.state is None or self.is_new(result.state):
-            self.judged.append((mutant, ask.spec.key, result))
+            self.judged.append((mutant, ask.key, result))
 
     @property
     def killed(self) -> list[tuple[Mutant, str, TrialResult]]:
@@ -134,7 +134,6 @@ def _rounds(
     states = state_mutants(state, rng)
     aimed = state_mutants(state, rng, _aims(case, state))
     seconds = _rung(dict(oracle.phases).get("solver", 0.0))
-    count = 0
     for number in range(ROUNDS):
         missing = wanted - len(tally.judged)
         unproved = unproved_checks(case, tally, parts)
@@ -147,10 +146,7 @@ def _rounds(
             batch += _new_states(tally, states, wanted - len(tally.judged) - len(batch))
         if not batch:
             return
-        asks = []
-        for mutant in batch:
-            count += 1
-            asks.append(Ask(_spec(case, mutant, seconds), f"mutant:{count}", retries=1))
+        asks = [_ask(case, mutant, seconds) for mutant in batch]
         results = yield tuple(asks)
         for mutant, ask, result in zip(batch, asks, results, strict=True):
             tally.add(mutant, ask, result)
@@ -192,6 +188,12 @@ def _rung(seconds: float) -> float:
     return next((rung for rung in _RUNGS if rung >= 10 * seconds), execution.SOLVER_CAP_SECONDS)
 
 
+def _ask(case: Case, mutant: Mutant, seconds: float) -> Ask:
+    """Named by its key, so that a resumed verification finds it whatever was lost in between."""
+    spec = _spec(case, mutant, seconds)
+    return Ask(spec, f"mutant:{spec.key[:8]}", retries=1)
+
+
 def _spec(case: Case, mutant: Mutant, seconds: float) -> TrialSpec:
     if mutant.state is not None:
         return state_spec(case.bundle, mutant.state)
@@ -208,12 +210,13 @@ def unproved_checks(case: Case, tally: Tally, parts: list[TrialResult]) -> dict[
     demand = case.mutation.demand
     wrongs = [result.failed_checks for result in parts]
     wrongs += [result.failed_checks for _, _, result in tally.killed]
+    own = {*demand.checks, *demand.premise}
     missing: dict[str, str] = {}
     for name in demand.checks:
         noticed = [wrong for wrong in wrongs if name in wrong]
         if not noticed:
             missing[name] = "notices no mutant"
-        elif demand.effect is Effect.SOLUTION and all(w - set(demand.checks) for w in noticed):
+        elif demand.effect is Effect.SOLUTION and all(wrong - own for wrong in noticed):
             missing[name] = "notices no mutant that the older checks miss"
     return missing
 

@@ -6,7 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 _WEAKER: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=",
@@ -47,18 +47,15 @@ def apply(source: str, edit: Edit) -> str:
     return (data[: edit.start] + edit.text.encode() + data[edit.end :]).decode()
 
 
-def in_turn(found: list[Edit], rng: random.Random) -> Iterator[Edit]:
+def in_turn(found: list[Edit], rng: random.Random) -> list[Edit]:
     """Damages in a seeded order, the kinds in turn."""
     mixed = list(found)
     rng.shuffle(mixed)
     by_kind: dict[str, list[Edit]] = {}
     for edit in mixed:
         by_kind.setdefault(edit.kind, []).append(edit)
-    queues = [by_kind[kind] for kind in sorted(by_kind)]
-    while queues:
-        for queue in queues:
-            yield queue.pop()
-        queues = [queue for queue in queues if queue]
+    rounds = zip_longest(*(by_kind[kind] for kind in sorted(by_kind)))
+    return [edit for one_of_each in rounds for edit in one_of_each if edit is not None]
 
 
 class _Finder:

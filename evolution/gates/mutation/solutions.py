@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from evolution.gates.mutation import python, shell
@@ -21,32 +21,37 @@ def solution_mutants(files: tuple[SandboxFile, ...], rng: random.Random) -> Iter
     """
     is_composed = any(file.path.startswith(_STEPS) for file in files)
     targets = [f for f in files if f.link is None and not (is_composed and f.path == _DRIVER)]
-    queues = [queue for file in targets if (queue := _of_file(files, file, rng))]
-    rng.shuffle(queues)
-    while queues:
-        for queue in queues:
-            yield queue.pop(0)
-        queues = [queue for queue in queues if queue]
+    turns = [_of_file(files, file, python.in_turn(edits_of(file), rng)) for file in targets]
+    rng.shuffle(turns)
+    while turns:
+        made = [(turn, next(turn, None)) for turn in turns]
+        yield from (mutant for _, mutant in made if mutant is not None)
+        turns = [turn for turn, mutant in made if mutant is not None]
 
 
-def _of_file(files: tuple[SandboxFile, ...], file: SandboxFile, rng: random.Random) -> list[Mutant]:
+def edits_of(file: SandboxFile) -> list[python.Edit]:
+    """Every damage that a file of a solution offers."""
     text = text_of(file.data)
     if text is None:
         return []
-    found: list[python.Edit] = []
     if file.path.endswith(".py") or text.startswith("#!/usr/bin/env python"):
-        found = python.edits(text)
-    elif file.path.endswith(".sh") or text.startswith("#!/bin/"):
-        found = shell.edits(text)
-        for place, body in shell.python_bodies(text):
-            found += [
-                replace(edit, start=edit.start + place, end=edit.end + place)
-                for edit in python.edits(body)
-            ]
-    made = []
-    for edit in python.in_turn(found, rng):
-        data = python.apply(text, edit).encode()
+        return python.edits(text)
+    if not file.path.endswith(".sh") and not text.startswith("#!/bin/"):
+        return []
+    found = shell.edits(text)
+    for place, body in shell.python_bodies(text):
+        found += [
+            replace(edit, start=edit.start + place, end=edit.end + place)
+            for edit in python.edits(body)
+        ]
+    return found
+
+
+def _of_file(
+    files: tuple[SandboxFile, ...], file: SandboxFile, edits: Iterable[python.Edit]
+) -> Iterator[Mutant]:
+    for edit in edits:
+        data = python.apply(file.data.decode(), edit).encode()
         if data != file.data:
             changed = tuple(replace(f, data=data) if f is file else f for f in files)
-            made.append(Mutant(edit.kind, file.path, show(file.data, data), files=changed))
-    return made
+            yield Mutant(edit.kind, file.path, show(file.data, data), files=changed)
