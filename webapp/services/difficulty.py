@@ -17,6 +17,7 @@ from webapp.models import (
     MeasuredTrial,
     Verification,
 )
+from webapp.services.bundles import load_bundle
 from webapp.services.trials import SPOILED, unpack_result
 
 
@@ -33,7 +34,7 @@ def store_scores(environment: Environment, verification: Verification) -> None:
     if trace is None:
         return
     sequence = tuple(msgspec.convert(environment.sequence, list[Pair]))
-    found = policy_free.measure(sequence, trace)
+    found = policy_free.measure(sequence, trace, load_bundle(environment).folder("solution"))
     basis = f"reference {policy_free.reference_digest()[:8]}"
     _store(environment, Measure.LENGTH, float(found.length), basis)
     _store(environment, Measure.SCENARIO_RARITY, found.scenario_rarity, basis)
