@@ -16,6 +16,7 @@ from evolution.mutation_rates import mutation_rates
 from evolution.sequence import Pair
 from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
 from webapp.services.bundles import load_bundle, load_packed, save_bundle, save_packed
+from webapp.services.difficulty import refresh_measured
 from webapp.services.events import append_event
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -151,9 +152,11 @@ def adopt_measured_trials(environment: Environment) -> int:
     if not environment.is_seed:
         return 0
     names = {environment.name, environment.name.rsplit("/", 1)[-1]}
-    return MeasuredTrial.objects.filter(environment=None, environment_name__in=names).update(
-        environment=environment
-    )
+    rows = MeasuredTrial.objects.filter(environment=None, environment_name__in=names)
+    count = rows.update(environment=environment)
+    if count:
+        refresh_measured([environment])
+    return count
 
 
 def _content(bundle: Bundle) -> dict[str, Any]:

@@ -70,13 +70,7 @@ class Command(BaseCommand):
         ):
             if is_serving:
                 self.stderr.write(f"Watch it at {welcome}")
-            run = runs.create_run(
-                lineages=lineages,
-                name=f"Demo, seed {options['seed']}",
-                seed=options["seed"],
-                generations=options["generations"],
-                children=options["children"],
-            )
+            run = _start_run(lineages, options)
             self._wait(run, supervisor, log)
             self._report(run, is_json=options["json"])
             if is_serving:
@@ -107,6 +101,8 @@ class Command(BaseCommand):
                 time.sleep(0.5)
                 run.refresh_from_db()
                 progress.show(run)
+        except KeyboardInterrupt:
+            raise CommandError("interrupted; the same command goes on where it stopped") from None
         finally:
             progress.end()
         if run.status != RunStatus.COMPLETED:
@@ -118,6 +114,20 @@ class Command(BaseCommand):
         out.write(_table(summary))
         if is_json:
             self.stdout.write(json.dumps(summary.as_json()))
+
+
+def _start_run(lineages: list[Lineage], options: dict[str, Any]) -> EvolutionRun:
+    """A new run, or the one of the same configuration that an earlier demo left unfinished."""
+    wanted = {key: options[key] for key in ("seed", "generations", "children")}
+    name = f"Demo, seed {options['seed']}"
+    open_run = EvolutionRun.objects.filter(
+        name=name, status__in=[RunStatus.RUNNING, RunStatus.PAUSED], **wanted
+    ).first()
+    if open_run is None:
+        return runs.create_run(lineages=lineages, name=name, **wanted)
+    if open_run.status == RunStatus.PAUSED:
+        runs.resume_run(open_run, None)
+    return open_run
 
 
 def _make_account() -> str:
