@@ -19,13 +19,22 @@ from sandbox.backends import host_root
 from sandbox.backends.bubblewrap_sandbox import BubblewrapSandbox
 from sandbox.backends.layers import LayerStore
 from sandbox.backends.server_process import ServerProcess
-from sandbox.contracts import Image, ImageSpec, Limits, NetworkMode, NetworkPolicy
-from sandbox.errors import Refused, SandboxUnavailable
+from sandbox.contracts import (
+    Image,
+    ImageSpec,
+    Limits,
+    NetworkMode,
+    NetworkPolicy,
+    SandboxFile,
+)
+from sandbox.errors import Refused, SandboxError, SandboxUnavailable
+from sandbox.findings import Finding
 from sandbox.limits import resolve_limits
 from sandbox.slots import Slots
 from sandbox.warden.cgroups import Cgroups
 
 _ID_BASE, _ID_COUNT = 0x70000000, 65_536
+_LEAST_IDS = 1024
 
 
 class BubblewrapBackend:
@@ -160,6 +169,41 @@ class BubblewrapBackend:
         self._server.close()
 
 
+def probe(runtime_dir: Path, cache_dir: Path) -> tuple[Finding, ...]:
+    """Try everything that a sandbox needs here, down to a command run in one. Never raises."""
+    found: list[Finding] = []
+    try:
+        found.append(Finding("bubblewrap", True, str(find_bwrap())))
+        backend = BubblewrapBackend(runtime_dir, cache_dir)
+    except (SandboxError, OSError) as error:
+        return (*found, Finding("bubblewrap sandbox", False, str(error)))
+    try:
+        found += _try_out(backend)
+    except (SandboxError, OSError) as error:
+        found.append(Finding("bubblewrap sandbox", False, str(error)))
+    finally:
+        backend.close()
+    return tuple(found)
+
+
+def _try_out(backend: BubblewrapBackend) -> list[Finding]:
+    dockerfile = SandboxFile("Dockerfile", b"FROM scratch\nWORKDIR /app\n")
+    image = backend.prepare(ImageSpec((dockerfile,), is_host_root_compatible=True))
+    command = ["bash", "-c", "python3 -I -S -c 'print(6 * 7)'"]
+    with backend.start(image, Limits(), NetworkPolicy()) as sandbox:
+        result = sandbox.exec(command, timeout_seconds=30.0, is_traced=True)
+        trace = sandbox.trace()
+    user = "root" if backend.id_base else "an ordinary user"
+    has_python = result.stdout == b"42\n"
+    remedy = "" if has_python else "install python3 on this machine"
+    return [
+        Finding("bubblewrap sandbox", True, f"starts, as {user}"),
+        Finding("python3 in the sandbox", has_python, "runs" if has_python else "fails", remedy),
+        Finding("trace", trace is not None and trace.is_complete, "by seccomp notification"),
+        *(Finding("limits", True, line) for line in backend.enforcement()),
+    ]
+
+
 def find_bwrap() -> Path:
     """The wheel's bubblewrap, else the host's. Raises SandboxUnavailable."""
     try:
@@ -180,6 +224,10 @@ def _id_range() -> tuple[int, int]:
     with open("/proc/self/uid_map", encoding="ascii") as file:
         rows = [[int(field) for field in line.split()] for line in file]
     top = max(first + count for first, _outside, count in rows)
+    if top < _LEAST_IDS:
+        if any(first == outside == 0 for first, outside, _count in rows):
+            raise SandboxUnavailable("no spare user id is mapped here: run as an ordinary user")
+        return 0, 1  # root of a namespace that an ordinary user made
     if top > _ID_BASE + _ID_COUNT:
         return _ID_BASE, _ID_COUNT
     if top > 2 * _ID_COUNT:

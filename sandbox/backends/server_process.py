@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import SandboxUnavailable
+from sandbox.findings import remedy_for
 from sandbox.reaper import SERVER_MARKER, owner_label
 from sandbox.warden import wire
 
@@ -21,6 +22,16 @@ _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from sandbox.warden.server import main; main()"
 )
 _SOURCE = str(Path(__file__).resolve().parents[2])
+
+
+class NotStarted(SandboxUnavailable):
+    """A sandbox that did not start; `step` is where it failed."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        remedy = remedy_for(step)
+        text = f"a sandbox did not start: {step}: {reason}"
+        super().__init__(f"{text}; {remedy}" if remedy else text)
+        self.step = step
 
 
 class ServerProcess:
@@ -60,9 +71,7 @@ class ServerProcess:
             raise SandboxUnavailable(f"a sandbox did not start: {error}") from error
         if "error" in answer:
             ours.close()
-            raise SandboxUnavailable(
-                f"a sandbox did not start: {answer['step']}: {answer['error']}"
-            )
+            raise NotStarted(answer["step"], answer["error"])
         return ours, answer
 
     def _send(self, request: dict[str, Any], theirs: socket.socket) -> None:

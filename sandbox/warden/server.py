@@ -7,6 +7,7 @@ running wardens go on until their own owners let go of them.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -126,5 +127,8 @@ def main() -> None:
         os.unshare(CLONE_NEWNS)
         stage.prepare(config)
     os.setsid()
+    gc.collect()
+    gc.freeze()  # what is shared after a fork should stay shared
+    gc.disable()
     wire.send(control, {"ok": True})
     Server(control, config, owner_fd).run()
