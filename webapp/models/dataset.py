@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 
 class Dataset(models.Model):
@@ -23,7 +24,8 @@ class Dataset(models.Model):
 class DatasetVersion(models.Model):
     """A frozen version: members and their digests never change.
 
-    `digest` is SHA-256 in hex over the sorted member digests.
+    `digest` is SHA-256 in hex over the sorted member digests. `frozen` is msgspec JSON of the
+    engine's `FrozenDataset`: all that an export says, as it was when the version was frozen.
     """
 
     dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="versions")
@@ -31,10 +33,11 @@ class DatasetVersion(models.Model):
     digest = models.CharField(max_length=64)
     member_count = models.PositiveIntegerField()
     notes = models.TextField(blank=True)
+    frozen = models.JSONField(default=dict)
     frozen_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
-    frozen_at = models.DateTimeField(auto_now_add=True)
+    frozen_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints: ClassVar = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+import msgspec
 from django.db import transaction
 from django.db.models import Max
 from django.utils.text import slugify
@@ -13,6 +14,7 @@ from webapp.lifecycle import ReviewStatus
 from webapp.models import Dataset, DatasetMember, DatasetVersion, Environment, Role, User
 from webapp.services.errors import InvalidInput, NotAllowed
 from webapp.services.events import append_event
+from webapp.services.exports import describe
 
 
 def freeze(
@@ -52,6 +54,8 @@ def freeze(
             )
             for member in members
         )
+        version.frozen = msgspec.to_builtins(describe(version))
+        version.save(update_fields=["frozen"])
         append_event(
             "dataset.frozen",
             f"{dataset.name} v{number}: {len(members)} environments",

@@ -23,7 +23,7 @@ from webapp.services.bundles import load_bundle
 
 def open_archive(version: DatasetVersion) -> Iterator[bytes]:
     """A version as a `.tar.gz`, in chunks. Raises CorruptStore or BundleError."""
-    return export_archive(describe(version), _loader(version))
+    return export_archive(_frozen(version), _loader(version))
 
 
 def export_folder(version: DatasetVersion, target: Path) -> int:
@@ -31,12 +31,16 @@ def export_folder(version: DatasetVersion, target: Path) -> int:
 
     Raises FileExistsError when something is there already, OSError when the disk refuses.
     """
-    write_tree(export_files(describe(version), _loader(version)), target)
+    write_tree(export_files(_frozen(version), _loader(version)), target)
     return version.member_count
 
 
+def _frozen(version: DatasetVersion) -> FrozenDataset:
+    return msgspec.convert(version.frozen, FrozenDataset)
+
+
 def describe(version: DatasetVersion) -> FrozenDataset:
-    """A version as the plain values that an export is made from."""
+    """A version as the plain values that an export is made from; called once, when it is frozen."""
     members = (
         version.members.select_related("environment__lineage", "environment__parent")
         .prefetch_related("environment__scores__solver")
