@@ -1,0 +1,91 @@
+"""`serve` and `doctor` as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.house.processes import naming
+
+
+def manage(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.workers
+def test_serve_serves_and_leaves_nothing(command_environment: dict[str, str], home: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", "0", "--workers", "1"],
+        cwd=ROOT,
+        env=command_environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+    assert said is not None
+    with urllib.request.urlopen(f"{said[0]}healthz", timeout=10) as answer:
+        assert answer.status == 200
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert not naming(str(home))
+
+
+def test_serve_beyond_loopback_asks_for_a_key(command_environment: dict[str, str]) -> None:
+    done = manage(command_environment, "serve", "--host", "0.0.0.0")
+    assert done.returncode != 0
+    assert "SECRET_KEY" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.bubblewrap
+def test_doctor_finds_a_machine_that_can(command_environment: dict[str, str], home: Path) -> None:
+    done = manage(command_environment, "doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["can_run"] is True
+    levels = {finding["name"]: finding["level"] for finding in report["findings"]}
+    for name in ("python", "disk", "broker", "bubblewrap"):
+        assert levels[name] == "ok", report
+    assert levels["database"] == "warn"  # the tables are still to be made
+    assert not naming(str(home))
+
+
+def test_doctor_names_what_is_away_and_the_remedy(command_environment: dict[str, str]) -> None:
+    away = {
+        **command_environment,
+        "DATABASE_URL": "postgres://nobody@127.0.0.1:1/none",
+        "CELERY_BROKER_URL": "redis://127.0.0.1:1/0",
+    }
+    done = manage(away, "doctor", "--json")
+    assert done.returncode != 0
+    assert "database, broker" in done.stderr
+    findings: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["findings"]
+    by_name = {finding["name"]: finding for finding in findings}
+    assert "DATABASE_URL" in by_name["database"]["remedy"]
+    assert "CELERY_BROKER_URL" in by_name["broker"]["remedy"]
+
+
+def test_doctor_prints_one_line_for_each_thing(command_environment: dict[str, str]) -> None:
+    done = manage(command_environment, "doctor")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 7
+    assert all(re.match(r"(ok|warn|fail) +[a-z]+ +\S", line) for line in lines), lines
