@@ -24,6 +24,7 @@ from sandbox.contracts import (
     ImageSpec,
     Outcome,
     SandboxFile,
+    SolverEnd,
     Trace,
     TrialResult,
     TrialSpec,
@@ -61,12 +62,13 @@ def toy_subject(words: list[str] | None = None) -> Subject:
 class ToyRunner:
     """Judges by the rules of that world.
 
-    `faults`: how many trials of a solver (by name) end in broken machinery before one gives a
+    `ends`: how the solver phase of a solver's trials ends. `faults`: how many trials of a solver (by name) end in broken machinery before one gives a
     result. `verdicts`: outcomes that a solver's trials get whatever they did.
     """
 
     faults: dict[str, int] = field(default_factory=dict)
     verdicts: Mapping[str, Outcome] = field(default_factory=dict)
+    ends: Mapping[str, SolverEnd] = field(default_factory=dict)
     trials: list[TrialSpec] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -95,6 +97,7 @@ class ToyRunner:
         return TrialResult(
             outcome,
             rewards=(("reward", float(outcome is Outcome.PASS)),) if is_graded else (),
+            solver_end=self.ends.get(spec.solver.name, SolverEnd.DONE),
             solver_exit_status=0,
             checks=checks,
             phases=(("solver", 0.01),),

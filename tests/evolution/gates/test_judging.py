@@ -206,6 +206,17 @@ def test_a_mutant_without_a_result_is_replaced_by_another_one() -> None:
     assert figures["judged"] >= 20
 
 
+def test_a_mutant_that_does_not_end_is_not_counted() -> None:
+    case = candidate(toy_subject(), toy_mutation(), CONFIG)
+    runner = ToyRunner(ends={"mutant": SolverEnd.TIMEOUT})
+    verdict = verify(case, runner, MemoryLog())
+    figures = dict(verdict.gates[-1].figures)
+    assert figures["without_result"] > 0
+    assert not any(
+        item.label.startswith("noticed: drop a statement") for item in verdict.gates[-1].evidence
+    )
+
+
 def test_a_cancelled_trial_says_nothing_either() -> None:
     case = candidate(toy_subject(), toy_mutation(), CONFIG)
     runner = ToyRunner(verdicts={"solution": Outcome.CANCELLED})
