@@ -62,8 +62,9 @@ def toy_subject(words: list[str] | None = None) -> Subject:
 class ToyRunner:
     """Judges by the rules of that world.
 
-    `ends`: how the solver phase of a solver's trials ends. `faults`: how many trials of a solver (by name) end in broken machinery before one gives a
-    result. `verdicts`: outcomes that a solver's trials get whatever they did.
+    `faults`: how many trials of a solver (by name) end in broken machinery before one gives a
+    result. `verdicts`: outcomes that a solver's trials get whatever they did. `ends`: how their
+    solver phase ends.
     """
 
     faults: dict[str, int] = field(default_factory=dict)
