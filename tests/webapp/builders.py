@@ -96,11 +96,14 @@ SEEDS = (
 _counter = itertools.count(1)
 
 
-def make_user(role: Role, username: str = "") -> User:
-    """A person who can sign in with PASSWORD."""
+def make_user(role: Role, username: str = "", *, has_password: bool = False) -> User:
+    """A person, who can sign in with PASSWORD if asked for (hashing it takes a while)."""
     name = username or f"{role.label.lower()}{next(_counter)}"
     user = User(username=name, role=role)
-    user.set_password(PASSWORD)
+    if has_password:
+        user.set_password(PASSWORD)
+    else:
+        user.set_unusable_password()
     user.save()
     return user
 
@@ -328,25 +331,12 @@ def add_verification(environment: Environment, *, text: str = "") -> Verificatio
         finished_at=timezone.now(),
     )
     checks = ["check_report", *(c for d in environment.demands for c in d["checks"])]
-    for repetition in (1, 2, 3):
-        _add_trial(verification, "oracle", repetition, trial_result(True, checks, text))
-        _add_trial(verification, "nop", repetition, trial_result(False, checks, text))
-    _add_trial(verification, "demand", 1, trial_result(False, checks, text))
-    for position, gate in enumerate(GATES):
-        if not is_valid and position > 7:
-            break
-        failed = not is_valid and gate == "mutants"
-        GateRecord.objects.create(
-            verification=verification,
-            position=position,
-            gate=gate,
-            version=1,
-            status=_gate_status(gate, failed, environment.is_seed),
-            reason=text or _REASONS.get(gate, "as it should be"),
-            evidence=_evidence(verification, gate, text),
-            figures={"killed": 19, "of": 20, "lower bound": 0.83} if gate == "mutants" else {},
-            seconds=0.02 + 0.3 * position,
-        )
+    trials = [_trial(verification, "demand", 1, trial_result(False, checks, text))]
+    for number in (1, 2, 3):
+        trials.append(_trial(verification, "oracle", number, trial_result(True, checks, text)))
+        trials.append(_trial(verification, "nop", number, trial_result(False, checks, text)))
+    Trial.objects.bulk_create(trials)
+    GateRecord.objects.bulk_create(_gates(environment, trials, text))
     environment.current_verification = verification
     environment.save(update_fields=["current_verification"])
     return verification
@@ -363,16 +353,34 @@ _REASONS = {
 }
 
 
-def _gate_status(gate: str, is_failed: bool, is_seed: bool) -> str:
-    if is_failed:
+def _gates(environment: Environment, trials: Sequence[Trial], text: str) -> list[GateRecord]:
+    is_valid = environment.verification == VerificationStatus.VALID
+    answered = GATES if is_valid else GATES[: GATES.index("mutants") + 1]
+    return [
+        GateRecord(
+            verification=trials[0].verification,
+            position=position,
+            gate=gate,
+            version=1,
+            status=_gate_status(gate, environment),
+            reason=text or _REASONS.get(gate, "as it should be"),
+            evidence=_evidence([t.key for t in trials if t.gate == gate][:2], gate, text),
+            figures={"killed": 19, "of": 20, "lower bound": 0.83} if gate == "mutants" else {},
+            seconds=0.02 + 0.3 * position,
+        )
+        for position, gate in enumerate(answered)
+    ]
+
+
+def _gate_status(gate: str, environment: Environment) -> str:
+    if gate == "mutants" and environment.verification == VerificationStatus.INVALID:
         return GateStatus.FAILED
-    if is_seed and gate in ("demand", "demands", "parent_solution"):
+    if environment.is_seed and gate in ("demand", "demands", "parent_solution"):
         return GateStatus.NOT_APPLICABLE
     return GateStatus.PASSED
 
 
-def _evidence(verification: Verification, gate: str, text: str) -> list[dict[str, object]]:
-    keys = list(verification.trials.filter(gate=gate).values_list("key", flat=True)[:2])
+def _evidence(keys: Sequence[str], gate: str, text: str) -> list[dict[str, object]]:
     rows = [
         Evidence(
             label=text or f"{gate}, run {index + 1}",
@@ -388,12 +396,10 @@ def _evidence(verification: Verification, gate: str, text: str) -> list[dict[str
     return list(msgspec.to_builtins(rows))
 
 
-def _add_trial(
-    verification: Verification, gate: str, repetition: int, result: TrialResult
-) -> Trial:
+def _trial(verification: Verification, gate: str, repetition: int, result: TrialResult) -> Trial:
     solver = "naive on the child" if gate == "demand" else gate
     key = hashlib.sha256(f"{verification.pk}{solver}{repetition}".encode()).hexdigest()
-    return Trial.objects.create(
+    return Trial(
         verification=verification,
         gate=gate,
         solver=solver,
@@ -418,10 +424,12 @@ def add_scores(environment: Environment) -> None:
         Measure.SKILL_RARITY: 3.07,
         Measure.D_T: environment.d_t or 9.0,
     }
-    for measure, value in values.items():
-        DifficultyScore.objects.create(
+    DifficultyScore.objects.bulk_create(
+        DifficultyScore(
             environment=environment, measure=measure, value=value, basis="reference 1f0c9a2e"
         )
+        for measure, value in values.items()
+    )
 
 
 def make_run(

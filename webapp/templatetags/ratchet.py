@@ -104,9 +104,9 @@ def digest(value: str) -> SafeString:
 
 
 @register.filter
-def num(value: float | int | None, digits: int = 2) -> str:
+def num(value: float | int | str | None, digits: int = 2) -> str:
     """A number for a table: grouped integers, a fixed number of decimals, a dash for none."""
-    if value is None:
+    if value is None or isinstance(value, str):  # Django's word for a missing value is ""
         return "–"
     if isinstance(value, int) or (float(value).is_integer() and digits == 0):
         return f"{int(value):,}"
