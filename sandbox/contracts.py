@@ -198,7 +198,7 @@ class VerifierSpec:
     """How the work is judged: `files` at /tests, `/tests/test.sh` run, the reward read.
 
     `is_separate`: judged in a clean sandbox of `image` (the solver's own image when None), which
-    receives the artifacts at their own paths, laid over what is there.
+    receives the artifacts at their own paths; a folder among them replaces what is there.
     """
 
     files: tuple[SandboxFile, ...]

@@ -28,6 +28,7 @@ from sandbox.contracts import (
     TrialResult,
     TrialSpec,
     Usage,
+    VerifierSpec,
     tree_digest,
 )
 from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
@@ -105,7 +106,7 @@ class Runner:
         except ImageBuildFailed as failure:
             tail = failure.log.strip().rsplit("\n", 1)[-1]
             error = f"{failure}: {tail}" if tail else str(failure)
-        except SandboxError as failure:
+        except (SandboxError, OSError) as failure:
             error = str(failure)
         return self._result(spec, record, outcome, error, time.monotonic() - started)
 
@@ -149,7 +150,7 @@ class Runner:
             self._solve(spec, sandbox, record)
             self._collect(spec, sandbox, record)
             if not spec.verifier.is_separate:
-                self._judge(spec, sandbox, record)
+                self._judge(spec, sandbox, image, record)
         if spec.verifier.is_separate:
             self._judge_in_new_sandbox(spec, judge, record)
 
@@ -228,18 +229,20 @@ class Runner:
     def _judge_in_new_sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> None:
         with self._sandbox(spec, image, record) as sandbox:
             with record.phase("verifier"):
+                for source in _carried_folders(spec.verifier, record.state or ()):
+                    sandbox.remove_tree(source)
                 if record.state:
                     sandbox.write_files(_relative(record.state), "/")
-            self._judge(spec, sandbox, record)
+            self._judge(spec, sandbox, image, record)
 
-    def _judge(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+    def _judge(self, spec: TrialSpec, sandbox: Sandbox, image: Image, record: _Record) -> None:
         verifier = spec.verifier
         with record.phase("verifier"):
             for path in ("/tests", _VERIFIER_LOGS):
                 sandbox.remove_tree(path)
             sandbox.write_files(_executable(verifier.files), "/tests")
             sandbox.write_files((), _VERIFIER_LOGS)
-            if verifier.user is not None:
+            if verifier.user is not None or image.user is not None:
                 sandbox.exec(["chmod", "0777", _VERIFIER_LOGS], timeout_seconds=30, user="root")
             result = sandbox.exec(
                 ["bash", "-c", "/tests/test.sh"],
@@ -285,6 +288,13 @@ class Runner:
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:
     return [replace(f, mode=f.mode | 0o111) if f.path == "test.sh" else f for f in files]
+
+
+def _carried_folders(verifier: VerifierSpec, state: Sequence[SandboxFile]) -> list[str]:
+    """Artifacts that are folders: as with Harbor, what the image has there goes first, so that a
+    file which the solver deleted does not come back."""
+    sources = [artifact.source.rstrip("/") for artifact in verifier.artifacts]
+    return [s for s in sources if s and any(file.path.startswith(f"{s}/") for file in state)]
 
 
 def _relative(files: Sequence[SandboxFile]) -> list[SandboxFile]:

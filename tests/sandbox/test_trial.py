@@ -98,6 +98,15 @@ class TestReal:
         shared = replace(_spec().verifier, is_separate=False)
         assert runner.run(_spec(state=good, verifier=shared)).is_passed
 
+    def test_what_the_solver_deleted_in_an_artifact_folder_stays_deleted(
+        self, runner: Runner
+    ) -> None:
+        script = "test -e /app/data/kept -a ! -e /app/data/one.txt && reward=1\n"
+        script += "echo ${reward:-0} > /logs/verifier/reward.txt\n"
+        verifier = _tests(script, artifacts=(ArtifactSpec("/app/data"),))
+        assert runner.run(_spec("rm data/*; touch data/kept", verifier=verifier)).is_passed
+        assert not runner.run(_spec("touch data/kept", verifier=verifier)).is_passed
+
     def test_solution_and_tests_are_out_of_sight(self, runner: Runner) -> None:
         look = (
             "ls -d /solution /tests /logs/verifier/*; mkdir -p /tests; echo spy > /tests/check.py"
