@@ -12,8 +12,8 @@ from evolution.bundle import Bundle
 from evolution.contracts import Mutation, StepConfig, Subject, Verdict
 from evolution.gates.case import candidate
 from evolution.gates.protocol import verify
+from evolution.memory import MemoryLog
 from evolution.ports import TrialRunner
-from evolution.recording import MemoryLog
 from evolution.sequence import Pair
 from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.contracts import SandboxFile

@@ -9,7 +9,7 @@ from evolution.contracts import GateStatus, PlanReview, StepConfig, StepEnd
 from evolution.directions import Direction
 from evolution.engine import direction_order, evolve_step
 from evolution.gates.case import child_subject
-from evolution.recording import MemoryJournal
+from evolution.memory import MemoryJournal
 from sandbox.contracts import Outcome
 from tests.evolution.toy_world import MoreWords, ToyRunner, three_operators, toy_subject
 

@@ -10,8 +10,8 @@ import pytest
 from evolution.authors.procedural import ProceduralAuthor
 from evolution.contracts import StepConfig, StepEnd
 from evolution.directions import Direction
+from evolution.memory import MemoryJournal
 from evolution.recording import (
-    MemoryJournal,
     NotRecorded,
     Recording,
     decode,

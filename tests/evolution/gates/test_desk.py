@@ -14,7 +14,7 @@ from evolution.gates.answers import passed
 from evolution.gates.case import Case
 from evolution.gates.desk import Ask, Desk, Steps
 from evolution.gates.specs import oracle_asks
-from evolution.recording import MemoryLog
+from evolution.memory import MemoryLog
 from sandbox.contracts import Outcome, TrialResult
 from tests.evolution.test_engine import CONFIG
 from tests.evolution.toy_world import ToyRunner, toy_subject

@@ -7,8 +7,8 @@ import pytest
 from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus
 from evolution.gates.protocol import verify_bundle
+from evolution.memory import MemoryLog
 from evolution.ports import TrialRunner
-from evolution.recording import MemoryLog
 from sandbox.contracts import SandboxFile
 from tests.evolution.real_sandbox import CONFIG, edited, orders, subject_of
 

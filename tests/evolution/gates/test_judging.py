@@ -15,7 +15,7 @@ from evolution.gates.answers import last_lines, named, observe, say
 from evolution.gates.case import Case, candidate
 from evolution.gates.protocol import verdict_of, verify
 from evolution.gates.specs import oracle_asks
-from evolution.recording import MemoryLog
+from evolution.memory import MemoryLog
 from sandbox.contracts import (
     CheckResult,
     Limits,

@@ -8,8 +8,9 @@ from evolution.authors.procedural import ProceduralAuthor
 from evolution.contracts import GateStatus, StepConfig, StepEnd
 from evolution.gates.case import child_subject
 from evolution.gates.protocol import verify_bundle
+from evolution.memory import MemoryJournal, MemoryLog
 from evolution.ports import TrialRunner
-from evolution.recording import MemoryJournal, MemoryLog, decode, encode, record_step, replay
+from evolution.recording import decode, encode, record_step, replay
 from tests.evolution.real_sandbox import CONFIG, orders, subject_of
 
 pytestmark = [pytest.mark.bubblewrap, pytest.mark.slow]
