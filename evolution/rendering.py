@@ -14,6 +14,8 @@ WIDTH = 100
 _CANARY = re.compile(r"^\s*(<!--.*canary.*-->|#.*canary.*)\s*$", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6}\s")
 _SECTION = re.compile(r"(?m)^##\s")
+_LIST = re.compile(r"\s*([-*]|\d+[.)])\s")
+_BLOCK = re.compile(r"\s*([-*#>|]|\d+[.)]\s)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
@@ -89,10 +91,18 @@ def listed(paths: Iterable[str]) -> str:
 
 
 def _goal(body: str) -> tuple[str, str]:
-    """The first paragraph, if it is running text that says what is wanted, and the rest."""
-    first, _, rest = body.strip("\n").partition("\n\n")
-    is_text = not re.match(r"\s*([-*#>|`~]|\d+[.)]\s)", first) and not first.endswith(":")
-    return (first, rest.strip("\n")) if is_text and rest.strip() else ("", body.strip("\n"))
+    """The first paragraph, if it is running text (with the list it announces), and the rest."""
+    whole = body.strip("\n")
+    first, _, rest = whole.partition("\n\n")
+    if _BLOCK.match(first) or _FENCE.match(first):
+        return "", whole
+    if first.endswith(":"):
+        # What the colon announces belongs to it, if it is one list.
+        block, _, rest = rest.partition("\n\n")
+        if not _LIST.match(block):
+            return "", whole
+        first = f"{first}\n\n{block}"
+    return (first, rest.strip("\n")) if rest.strip() else ("", whole)
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evolution.directions import Aspect, Direction
+from evolution.families.operators import OPERATORS as OF_FAMILIES
 from evolution.operators.base import Operator
 from evolution.operators.length_constraints import EvidenceManifest
 from evolution.operators.length_dynamics import SealedFollowup
@@ -22,6 +23,7 @@ OPERATORS: tuple[Operator, ...] = (
     FlakySource(),
     EvidenceManifest(),
     SealedFollowup(),
+    *OF_FAMILIES,
 )
 """All operators, wrappers first, in a fixed order."""
 

@@ -6,7 +6,6 @@ import base64
 import json
 import posixpath
 import random
-import zlib
 
 from evolution.directions import Aspect, Direction, Effect
 from evolution.operators.inputs import Input
@@ -46,7 +45,7 @@ class FlakySource(RestoringOperator):
         cursors = [f"{rng.getrandbits(40):010x}" for _ in pages] if notch >= 3 else []
         plain = json.dumps({"trouble": trouble, "cursors": cursors})
         store = [plain.encode(), *pages]
-        text = "\n".join(base64.b85encode(zlib.compress(page, 9)).decode() for page in store)
+        text = "\n".join(base64.b64encode(page[::-1]).decode() for page in store)
         client = part("flaky_source", "client.py", {"STORE": f"{place}/store.bin"})
         manual = part("flaky_source", f"manual-{min(notch, 3)}.txt").decode()
         return Arrival(

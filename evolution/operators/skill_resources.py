@@ -27,6 +27,7 @@ SHARE = 0.7
 """The most that the reference solution may need of a limit."""
 _GUARD = 1.02
 _SMALLEST = 4_000
+_LEAST_MEMORY_MB = 256
 _LARGEST = 3_000_000
 RUNGS = tuple(
     chain.from_iterable(
@@ -61,6 +62,9 @@ class SizeBudget(Operator):
         )
         if reason:
             return reason
+        memory = subject.bundle.config.get("environment", {}).get("memory_mb", _LEAST_MEMORY_MB)
+        if memory < _LEAST_MEMORY_MB:
+            return "there is too little memory for the stronger compressors"
         members = _members(subject)
         if sum(map(len, members.values())) > _LARGEST:
             return "its inputs are too large for a hand-over archive"

@@ -17,7 +17,7 @@ from evolution.composition import (
     configured,
 )
 from evolution.contracts import Demand, FileEdit, Mutation, Statement, Subject
-from evolution.families import instruction_of
+from evolution.families.registry import instruction_of
 from evolution.operators.base import Operator, live
 from evolution.rendering import render
 from evolution.sequence import SequenceEdit, apply_edit

@@ -18,7 +18,7 @@ NO_SUCH_PAGE, BUSY, EXPIRED, USAGE = 4, 75, 76, 64
 def load() -> tuple[dict[str, Any], list[bytes]]:
     """The server's settings and its pages."""
     with open(STORE, encoding="ascii") as file:
-        parts = [zlib.decompress(base64.b85decode(line.strip())) for line in file]
+        parts = [base64.b64decode(line.strip())[::-1] for line in file]
     return json.loads(parts[0]), parts[1:]
 
 

@@ -1,0 +1,1 @@
+"""Log forensics: break-ins by password guessing, to be found in the logs of several hosts."""

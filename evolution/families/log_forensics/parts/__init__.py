@@ -1,0 +1,1 @@
+"""The scripts that this family puts into its environments."""
