@@ -101,7 +101,10 @@ class BubblewrapBackend:
         """See `Backend.prepare`. Builds of the same image by several processes wait for one."""
         from sandbox.backends.build import build_image
 
-        return build_image(self, spec)
+        try:
+            return build_image(self, spec)
+        except OSError as error:
+            raise SandboxUnavailable(f"the image cache could not be used: {error}") from error
 
     def start(
         self, image: Image, limits: Limits, network: NetworkPolicy, *, is_counted: bool = True
@@ -126,7 +129,10 @@ class BubblewrapBackend:
         is_build: bool = False,
     ) -> BubblewrapSandbox:
         """Start a sandbox on these layers of the cache, the lowest first."""
-        slot = self.slots.acquire() if is_counted else None
+        try:
+            slot = self.slots.acquire() if is_counted else None
+        except OSError as error:
+            raise SandboxUnavailable(f"the runtime folder could not be used: {error}") from error
         try:
             number = slot.number if slot is not None else 0
             effective = resolve_limits(limits, slot=number, can_use_quota=self._has_quota)

@@ -144,15 +144,18 @@ class BubblewrapSandbox:
         answer, _data, _fds = self._ask({"op": "trace"})
         if not answer["is_used"]:
             return None
-        lost = answer["lost"]
+        lost, is_deaf = answer["lost"], answer["is_deaf"]
+        note = f"{lost} calls could not be read" if lost else ""
+        if is_deaf:
+            note = "programs and opened files could not be followed on this machine"
         return Trace(
             read=tuple(answer["read"]),
             written=tuple(answer["written"]),
             deleted=tuple(answer["deleted"]),
             programs=tuple(answer["programs"]),
             commands=tuple(tuple(words) for words in answer["commands"]),
-            is_complete=not lost,
-            note=f"{lost} calls could not be read" if lost else "",
+            is_complete=not lost and not is_deaf,
+            note=note,
         )
 
     def usage(self) -> Usage:

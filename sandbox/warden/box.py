@@ -34,6 +34,7 @@ class Box:
 
     def __init__(self) -> None:
         self.upper_fd = -1
+        self.lower_fds: list[int] = []
         self.store_fd = -1
         self.host_proc_fd = -1
         self.keeper_fd = -1
@@ -134,6 +135,8 @@ def _build_root(config: wire.Header, request: wire.Header, box: Box) -> None:
     except OSError as error:
         raise Failed("overlay file system", error.strerror or str(error)) from None
     box.upper_fd = os.open(f"{inner}/upper", os.O_RDONLY | os.O_DIRECTORY)
+    for layer in request["layers"]:  # the top one first, as the overlay has them
+        box.lower_fds.append(os.open(f"{at}/cache/{layer}", os.O_RDONLY | os.O_DIRECTORY))
     box.host_proc_fd = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     if request["store"]:
         box.store_fd = os.open(f"{at}/cache/{request['store']}", os.O_RDONLY | os.O_DIRECTORY)

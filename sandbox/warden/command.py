@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -115,9 +116,11 @@ def _give_up_rights(plan: Plan, tracer: socket.socket | None) -> None:
     kernel.capset(mask if user.uid == 0 else 0)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if tracer is not None:
-        listener = kernel.seccomp(_TRACE, seccomp.LISTENER_FLAG)
-        socket.send_fds(tracer, [b"l"], [listener])
-        os.close(listener)
+        with contextlib.suppress(OSError):  # then there is no trace, and the tracer says so
+            listener = kernel.seccomp(_TRACE, seccomp.LISTENER_FLAG)
+            socket.send_fds(tracer, [b"l"], [listener])
+            os.close(listener)
+        tracer.close()
     kernel.seccomp(_DENY)
 
 

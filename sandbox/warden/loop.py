@@ -143,7 +143,8 @@ class Warden:
     def _exec(self, header: wire.Header, stdin: bytes) -> tuple[wire.Header, bytearray]:
         plan = Plan(header, self.limits)
         running = Running(plan, self.box, stdin or None, header["cap_bytes"])
-        self.tracer.begin(running.pid, header["argv"])
+        if plan.is_traced:
+            self.tracer.begin(running.pid, header["argv"], is_heard=running.listener >= 0)
         self._register(running)
         timed_out = not self._follow(running, running.started + header["timeout_seconds"])
         if timed_out:

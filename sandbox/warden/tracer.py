@@ -13,7 +13,7 @@ import stat
 import struct
 from typing import TYPE_CHECKING
 
-from sandbox.warden import files, kernel, seccomp
+from sandbox.warden import kernel, overlay, seccomp
 from sandbox.warden.wire import Header
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ _RECV, _SEND, _ID_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _CONTINUE = 1
 _AT_FDCWD = -100
 _MAX_COMMANDS, _MAX_ARGUMENTS, _MAX_ARGUMENT_BYTES, _MAX_FILES = 500, 64, 200, 20_000
-_LEFT_OUT = ("/usr", "/lib", "/proc", "/dev", "/sys", "/etc/ld", "/solution", "/bin", "/sbin")
+_LEFT_OUT = (
+    *("/usr/", "/lib", "/proc/", "/dev/", "/sys/", "/etc/ld", "/bin/", "/sbin/"),
+    *("/solution/", "/tests/", "/logs/"),
+)
 _WRITE_ONLY, _CREATE_ANEW = os.O_WRONLY, os.O_TRUNC
 
 _EXECVE, _EXECVEAT, _OPEN, _OPENAT, _OPENAT2 = (
@@ -51,6 +54,7 @@ class Tracer:
     def __init__(self, box: Box) -> None:
         self.box = box
         self.is_used = False
+        self.is_deaf = False
         self.read: set[str] = set()
         self.programs: dict[str, None] = {}
         self.commands: list[list[str]] = []
@@ -58,14 +62,15 @@ class Tracer:
         self.first_pid = -1
         self.first_words: list[str] = []
 
-    def begin(self, pid: int, argv: list[str]) -> None:
-        """A traced command was forked."""
+    def begin(self, pid: int, argv: list[str], *, is_heard: bool) -> None:
+        """A traced command was forked; without a listener, only its files can be told."""
+        self.is_used = True
+        self.is_deaf |= not is_heard
         self.first_pid = pid
         self.first_words = [word[:_MAX_ARGUMENT_BYTES] for word in argv[:_MAX_ARGUMENTS]]
 
     def serve(self, listener: int) -> None:
         """Take one notification, note it, and let the call go on."""
-        self.is_used = True
         buffer = bytearray(_NOTIF.size)
         try:
             fcntl.ioctl(listener, _RECV, buffer, True)
@@ -147,21 +152,14 @@ class Tracer:
 
     def report(self) -> Header:
         """What was seen so far, in the words of the contract."""
-        written: list[str] = []
-        deleted: list[str] = []
-        for path, name, folder in files.walk_all(self.box.upper_fd):
-            absolute = f"/{path}"
-            if is_left_out(absolute) or absolute.startswith(("/tests/", "/logs/")):
-                continue
-            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            is_whiteout = stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
-            (deleted if is_whiteout else written).append(absolute)
+        written, deleted = overlay.changes(self.box.upper_fd, self.box.lower_fds)
         return {
             "is_used": self.is_used,
             "read": sorted(self.read),
             "programs": list(self.programs),
             "commands": self.commands,
-            "written": sorted(written),
-            "deleted": sorted(deleted),
+            "written": [path for path in written if not is_left_out(path)],
+            "deleted": [path for path in deleted if not is_left_out(path)],
             "lost": self.lost,
+            "is_deaf": self.is_deaf,
         }
