@@ -62,7 +62,8 @@ class GeneOperator(Operator):
             names = [
                 d.operator for d in subject.demands if not d.operator.startswith(self.family.name)
             ]
-            return f"{' and '.join(names) or 'a wrapper'} has been applied: genes come first"
+            first = names[0] if names else "a wrapper"
+            return f"{first} is there already: genes are mutated before any wrapper"
         if _without_configuration(subject.bundle) != _without_configuration(
             self.family.render(genes)
         ):
@@ -120,6 +121,8 @@ class GeneOperator(Operator):
         return SequenceEdit(EditKind.REPLACE_SKILL, gene.place, pair)
 
     def _facts(self, child: Bundle) -> tuple[tuple[str, str], ...]:
+        if self.gene.direction is not Direction.LENGTH:
+            return (("pair", str(self.gene.place)),)
         if self.effect is not Effect.BUDGET:
             return ()
         limit = child.config["environment"]["memory_mb"] * 1024 * 1024

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files as resources
+from textwrap import TextWrapper
 from typing import Any
 
 from evolution.bundle import Bundle
@@ -115,22 +116,22 @@ def _task(genes: Mapping[str, int]) -> str:
 def instruction(genes: Mapping[str, int]) -> str:
     """What the solver is told, for these genes."""
     texts = json.loads(part("instruction.json"))
+    memory = str(MEMORY_MB[genes["volume"]])
     logs = texts["logs packed" if genes["volume"] else "logs plain"]
-    clocks = texts["clocks"][genes["clocks"]]
-    files = [texts["report"]]
-    files += [
-        texts[gene]
-        for gene in ("clocks file", "noise file", "leases file", "volume file")
-        if genes[gene.split()[0]]
+    paragraphs = [
+        [texts["goal"]],
+        [logs, texts["clocks"][genes["clocks"]], texts["order"], texts["noise"][genes["noise"]]],
+        [texts["rules"], texts["leases"] if genes["leases"] else ""],
+        [texts["volume"].replace("MEMORY", memory) if genes["volume"] else ""],
+        ["Write to `/app/out`:"],
     ]
-    lines = [
-        texts["goal"],
-        " ".join(filter(None, (logs, clocks, texts["order"], texts["noise"][genes["noise"]]))),
-        " ".join(filter(None, (texts["rules"], texts["leases"] if genes["leases"] else ""))),
-        texts["volume"].replace("MEMORY", str(MEMORY_MB[genes["volume"]]))
-        if genes["volume"]
-        else "",
-        "Write to `/app/out`:",
-        "\n".join(files),
-    ]
-    return "\n\n".join(filter(None, lines)) + "\n"
+    prose = [_wrapped(" ".join(filter(None, sentences))) for sentences in paragraphs]
+    asked = [texts["report"], *(texts[f"{gene} file"] for gene in GENES if genes[gene])]
+    prose.append("\n".join(_wrapped(item, "- ") for item in asked))
+    return "\n\n".join(filter(None, prose)) + "\n"
+
+
+def _wrapped(text: str, head: str = "") -> str:
+    filler = TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    filler.initial_indent, filler.subsequent_indent = head, " " * len(head)
+    return filler.fill(text) if text else ""

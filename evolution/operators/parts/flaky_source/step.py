@@ -10,7 +10,8 @@ TARGET = "/app/data/input"
 HAS_CURSORS = False
 
 END, BUSY, EXPIRED = 4, 75, 76
-MOST_ATTEMPTS = 50
+MOST_ATTEMPTS = 12
+MOST_PAGES = 60
 
 
 def ask(key: str) -> tuple[int, dict[str, str], bytes]:
@@ -35,7 +36,7 @@ def fetch() -> bytes:
     """The data of all pages in order."""
     pages: list[bytes] = []
     keys = ["" if HAS_CURSORS else "1"]
-    while True:
+    for _ in range(MOST_PAGES):
         status, head, data = ask(keys[-1])
         if status == END:
             return b"".join(pages)
@@ -45,6 +46,7 @@ def fetch() -> bytes:
             continue
         pages.append(data)
         keys.append(head["next"] if HAS_CURSORS else str(len(pages) + 1))
+    sys.exit(f"no end after {MOST_PAGES} answers")
 
 
 def main() -> None:
