@@ -170,7 +170,7 @@ def make_seed(index: int = 0, *, extra: str = "", name: str = "") -> Environment
         name=name,
         title=name,
         digest=bundle.digest,
-        harbor_digest=hashlib.sha256(bundle.digest.encode()).hexdigest(),
+        harbor_digest=bundle.harbor_digest,
         manifest=save_bundle(bundle),
         instruction=bundle.instruction,
         root_instruction=bundle.instruction,
@@ -249,7 +249,7 @@ def make_child(
         title=title,
         why=why,
         digest=bundle.digest,
-        harbor_digest=hashlib.sha256(bundle.digest.encode()).hexdigest(),
+        harbor_digest=bundle.harbor_digest,
         manifest=save_bundle(bundle),
         instruction=bundle.instruction,
         root_instruction=parent.root_instruction,
@@ -512,14 +512,18 @@ def grow_wide(seed: Environment, count: int) -> None:
             parent = chance.choice(parents[-400:])
             ordinal = ordinals.get(parent.pk, 0)
             ordinals[parent.pk] = ordinal + 1
-            batch.append(_light_child(parent, ordinal, chance))
+            batch.append(light_child(parent, ordinal, chance))
         nodes.extend(Environment.objects.bulk_create(batch))
         count -= len(batch)
     deepest = max(node.generation for node in nodes)
     Lineage.objects.filter(pk=seed.lineage_id).update(node_count=len(nodes), max_generation=deepest)
 
 
-def _light_child(parent: Environment, ordinal: int, chance: random.Random) -> Environment:
+def light_child(
+    parent: Environment, ordinal: int, chance: random.Random | None = None
+) -> Environment:
+    """A child, not stored yet, that shares its parent's files under a digest of its own."""
+    chance = chance or random.Random(ordinal)
     name, direction, aspect, effect, title, why = chance.choice(OPERATORS)
     is_valid = chance.random() < 0.78
     decided = chance.choice([ReviewStatus.APPROVED, ReviewStatus.UNREVIEWED, ReviewStatus.REJECTED])

@@ -34,5 +34,5 @@ def _remembered(name: str, text: str) -> tuple[SafeString, ...]:
     except ClassNotFound:
         kind = DockerLexer if name == "Dockerfile" else TextLexer
         lexer = kind(stripnl=False, ensurenl=False)
-    html = highlight(text, lexer, _formatter).removesuffix("\n")
-    return tuple(mark_safe(line) for line in html.split("\n"))
+    html = highlight(f"{text}\n", lexer, _formatter)  # so that empty last lines stay
+    return tuple(mark_safe(line) for line in html.split("\n")[:-1])

@@ -40,10 +40,9 @@ def dataset_freeze(request: Request) -> HttpResponseBase:
             version = dataset_services.freeze(
                 said["name"], said["environments"], request.user, said["notes"]
             )
+            return redirect("dataset_version", slug=version.dataset.slug, number=version.number)
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
-        else:
-            return redirect("dataset_version", slug=version.dataset.slug, number=version.number)
     context = {
         "form": form,
         "rows": matching[: datasets.MEMBER_ROWS],
