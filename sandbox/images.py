@@ -68,6 +68,8 @@ def parse_dockerfile(data: bytes) -> tuple[Step, ...]:
             continue
         number = index + 1
         text, index = _logical_line(lines, index)
+        if not text:
+            continue
         heredocs, index = _heredocs(lines, index, text)
         steps.append(_step(text, number, heredocs))
     if not any(step.keyword == "FROM" for step in steps):

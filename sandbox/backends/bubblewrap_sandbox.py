@@ -204,7 +204,7 @@ class BubblewrapSandbox:
                 f"the sandbox ended during {request['op']}: {error}"
             ) from error
         if "error" in answer:
-            if answer["kind"] in ("too_much", "user"):
+            if answer["kind"] in ("too_much", "refused"):
                 raise Refused(answer["error"])
             raise SandboxUnavailable(f"{request['op']} failed in the sandbox: {answer['error']}")
         return answer, data, fds

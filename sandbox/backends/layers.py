@@ -6,9 +6,10 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,41 @@ class LayerStore:
             raise SandboxUnavailable("the image is no longer in the cache; prepare it again")
         return tuple(manifest["layers"])
 
+    def prune(self, max_bytes: int, *, min_age_seconds: float = 86_400.0) -> int:
+        """Remove the images that were used longest ago until the cache fits; returns how many.
+
+        What was used within `min_age_seconds` stays: a sandbox may be running on it.
+        """
+        paths = sorted((self.folder / "manifests").glob("*.json"), key=lambda p: p.stat().st_mtime)
+        needed: dict[Path, set[str]] = {}
+        for path in paths:
+            try:
+                needed[path] = set(json.loads(path.read_bytes())["layers"])
+            except (OSError, ValueError, KeyError):
+                path.unlink(missing_ok=True)
+        sizes = {layer: _size(self.folder / layer) for layer in set().union(*needed.values())}
+        removed = 0
+        for path in list(needed):
+            is_recent = time.time() - path.stat().st_mtime < min_age_seconds
+            if sum(sizes.values()) <= max_bytes or is_recent:
+                break
+            path.unlink(missing_ok=True)
+            del needed[path]
+            removed += 1
+            for layer in set(sizes) - set().union(*needed.values()) - {self.skeleton}:
+                del sizes[layer]
+        self._drop_unneeded(set(sizes), min_age_seconds)
+        return removed
+
+    def _drop_unneeded(self, needed: set[str], min_age_seconds: float) -> None:
+        for path in (self.folder / "layers").iterdir():
+            is_recent = time.time() - path.stat().st_ctime < min_age_seconds
+            if f"layers/{path.name}" in needed or is_recent or path.name.startswith("skeleton-"):
+                continue
+            doomed = self.folder / "incoming" / self.new_name()
+            path.rename(doomed)  # at once out of everybody's sight
+            shutil.rmtree(doomed, ignore_errors=True)
+
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
         """Hold an image's build lock, over all threads and processes."""
@@ -93,3 +129,12 @@ class LayerStore:
             yield
         finally:
             os.close(fd)
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path, _folders, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512
+    return total

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DENY = seccomp.deny_program()
+_DENY_PINNED = seccomp.deny_program(is_pinned=True)
 _TRACE = seccomp.trace_program()
 _PIPE_BYTES = 1 << 20
 _MAX_TABLE_BYTES = 1 << 20
@@ -77,6 +78,9 @@ class Plan:
 
     def __init__(self, request: Header, limits: Header) -> None:
         self.user = find_user(request["user"])
+        if self.user.uid and not limits["has_ids"]:
+            name = request["user"]
+            raise LookupError(f"user {name!r}: only root exists here without a range of user ids")
         self.argv = [os.fsencode(part) for part in request["argv"]]
         env = {"PATH": DEFAULT_PATH, "HOME": self.user.home, "HOSTNAME": "sandbox"}
         env.update(request["env"])
@@ -121,7 +125,7 @@ def _give_up_rights(plan: Plan, tracer: socket.socket | None) -> None:
             socket.send_fds(tracer, [b"l"], [listener])
             os.close(listener)
         tracer.close()
-    kernel.seccomp(_DENY)
+    kernel.seccomp(_DENY_PINNED if plan.limits["cpu_set"] else _DENY)
 
 
 def become(

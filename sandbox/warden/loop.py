@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sandbox.warden import files, wire
 from sandbox.warden.command import Plan, Running, Stream, become
 from sandbox.warden.tracer import Tracer
-from sandbox.warden.watch import Watch
+from sandbox.warden.watch import Watch, read_proc
 
 if TYPE_CHECKING:
     from sandbox.warden.box import Box
@@ -24,6 +24,8 @@ _SAMPLE_SECONDS = 0.02
 _FIRST_SAMPLE_SECONDS = 0.005
 _IDLE_SAMPLE_MS = 100
 _KILL_SECONDS = 10.0
+_KILLED = 128 + signal.SIGKILL
+_EXITING = 4  # PF_EXITING among the flags in /proc/PID/stat
 _REAP_SECONDS = 0.002
 
 
@@ -150,6 +152,8 @@ class Warden:
         if timed_out:
             self._signal_all()
         status, used = self._collect(running)
+        if status == _KILLED and not timed_out and not _is_first_process_alive():
+            raise Gone  # it was not ended by anybody inside, nor by a limit: the sandbox is over
         seconds = time.monotonic() - running.started
         if timed_out:
             self._kill_all()
@@ -282,6 +286,12 @@ class Warden:
                 break
 
 
+def _is_first_process_alive() -> bool:
+    """Whether the sandbox goes on. Dying, it kills its processes before anybody is told."""
+    fields = read_proc("/proc/1/stat").rpartition(b")")[2].split()
+    return len(fields) > 6 and not int(fields[6]) & _EXITING
+
+
 def _status(raw: int) -> int:
     """As a shell says it: 128 + the signal for a command that was ended by one."""
     status = os.waitstatus_to_exitcode(raw)
@@ -298,4 +308,4 @@ def _reap() -> bool:
 def _kind(error: Exception) -> str:
     if isinstance(error, files.TooMuch):
         return "too_much"
-    return "user" if isinstance(error, LookupError) else "broken"
+    return "refused" if isinstance(error, LookupError | ValueError) else "broken"

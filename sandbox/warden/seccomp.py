@@ -59,6 +59,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "open_tree_attr": (467, 467),
 }
 _CLONE, _CLONE3, _IOCTL = (56, 220), (435, 435), (16, 29)
+_SCHED_SETAFFINITY = (203, 122)
 _NAMESPACE_FLAGS = 0x7E020080
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
@@ -99,9 +100,14 @@ def _head() -> list[bytes]:
     return parts
 
 
-def deny_program() -> Program:
-    """Refuses what could reach beyond the sandbox; everything else goes through."""
+def deny_program(*, is_pinned: bool = False) -> Program:
+    """Refuses what could reach beyond the sandbox; everything else goes through.
+
+    When the sandbox is pinned to its CPUs, choosing others does nothing, and says nothing.
+    """
     parts = _head()
+    if is_pinned:
+        parts += [_op(_JEQ, number_of(_SCHED_SETAFFINITY) or 0, 0, 1), _op(_RET, _ERRNO)]
     for pair in _DENIED.values():
         number = number_of(pair)
         if number is not None:

@@ -39,7 +39,7 @@ class Watch:
         self.peak_processes = max(self.peak_processes, len(pids))
         private = shared = 0
         for pid in pids:
-            fields = _read(f"/proc/{pid}/statm").split()
+            fields = read_proc(f"/proc/{pid}/statm").split()
             if len(fields) > 2:
                 private += int(fields[1]) - int(fields[2])
                 shared = max(shared, int(fields[2]))
@@ -98,7 +98,7 @@ class Watch:
         living = 0.0
         for pid in os.listdir("/proc"):
             if pid.isdecimal():
-                fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+                fields = read_proc(f"/proc/{pid}/stat").rpartition(b")")[2].split()
                 last = 15 if pid == "1" else 13  # the first one also reaped the orphans
                 if len(fields) > 15:
                     living += sum(int(field) for field in fields[11:last]) / _TICKS
@@ -112,7 +112,8 @@ class Watch:
         }
 
 
-def _read(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
+    """The start of a small file of /proc; nothing when it is gone."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError:
@@ -126,7 +127,7 @@ def _read(path: str) -> bytes:
 
 
 def _proportional_bytes(pid: str) -> int:
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+    for line in read_proc(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
     return 0

@@ -304,6 +304,8 @@ def what_cannot_run_is_a_result(bench: Bench) -> None:
         assert sh(sandbox, "kill -SEGV $$").exit_status == 128 + 11
         with pytest.raises(Refused, match="nobody-knows"):
             sandbox.exec(["true"], timeout_seconds=5, user="nobody-knows")
+        with pytest.raises(Refused, match="plain path"):
+            sandbox.write_files([SandboxFile("../x", b"")], "/app")
 
 
 def links_are_not_followed(bench: Bench) -> None:

@@ -112,6 +112,7 @@ def a_flood_of_output_ends_in_time(bench: Bench) -> None:
 def one_cpu_is_one_cpu(bench: Bench) -> None:
     with bench.start(Limits(cpus=1)) as sandbox:
         assert out(sandbox, "nproc") == "1\n"
+        assert out(sandbox, "taskset -c 0-63 nproc") == "1\n"
 
 
 CASES = (
