@@ -18,6 +18,8 @@ def main() -> None:
         sys.exit(f"{error}: run `make setup` first, then .venv/bin/python manage.py")
     try:
         execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except (ImproperlyConfigured, OperationalError) as error:
         sys.exit(f"ratchet: {' '.join(str(error).split())}")
 

@@ -16,17 +16,20 @@ from webapp.embedded.errors import EmbeddedUnavailable
 from webapp.embedded.supervisor import Part, Supervisor, listen, worker_parts
 
 BEAT = Part("beat", ("beat", "--loglevel", "WARNING", "--pidfile="))
-BROKEN = Part("broken", ("beat", "--no-such-option"))
+BROKEN = Part("broken", ("web", "no-descriptor"))
 
 SUPERVISE = """
 import sys
 from webapp.embedded.supervisor import Part, Supervisor
 beat = Part("beat", ("beat", "--loglevel", "WARNING", "--pidfile="))
-with Supervisor([beat], write=lambda line: None) as supervisor:
-    while not supervisor.pids():
-        pass
-    print("up", flush=True)
-    supervisor.wait()
+try:
+    with Supervisor([beat], write=lambda line: None) as supervisor:
+        while not supervisor.pids():
+            pass
+        print("up", flush=True)
+        supervisor.wait()
+except KeyboardInterrupt:
+    pass
 """
 
 
@@ -59,7 +62,7 @@ def test_a_part_that_never_starts_is_given_up_by_name(command_environment: dict[
         wait_until(lambda: supervisor.failure, 60, "it gave up")
         supervisor.wait()
     assert "broken does not stay up" in supervisor.failure
-    assert any("no-such-option" in line for line in lines)
+    assert any("no-descriptor" in line for line in lines)
 
 
 def test_leaving_ends_every_part_and_what_it_left_behind(

@@ -16,13 +16,15 @@ import warnings
 from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
+PARENT = "RATCHET_PARENT"
+"""The environment variable with the process id of the supervisor."""
 ORPHAN_GRACE_SECONDS = 5.0
 CLOSE_SECONDS = 2  # how long open pages may hold up the end of the web process
 
 
 def end_with_parent() -> None:
     """Ask the kernel for SIGTERM when the parent dies, and make sure a while later."""
-    parent = os.getppid()
+    parent = int(os.environ.get(PARENT, os.getppid()))
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     def watch() -> None:
@@ -31,6 +33,8 @@ def end_with_parent() -> None:
         time.sleep(ORPHAN_GRACE_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    if os.getppid() != parent:  # it died before we could ask
+        sys.exit("the supervisor ended")
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 

@@ -210,7 +210,7 @@ class Keeper:
             raise EmbeddedUnavailable(self._explain(f"PostgreSQL's {program} failed"))
 
     def _command(self, program: str, *arguments: str) -> list[str]:
-        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
+        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
         return [*launcher, str(self._binaries / program), *arguments]
 
     def _explain(self, what: str) -> str:

@@ -1,6 +1,6 @@
 """Start one PostgreSQL program as it wants to be started. Run by path, with no imports of ours.
 
-Usage: python -I -S postgres_launcher.py PROGRAM ARGUMENT…
+Usage: python -I -S postgres_launcher.py PARENT-PID PROGRAM ARGUMENT…
 
 PostgreSQL refuses to run as root, and `initdb` wants a name for the user. Root (and a user without
 a name) therefore becomes an ordinary user *inside a user namespace* that holds nothing but
@@ -42,7 +42,6 @@ def _become_ordinary() -> None:
 
 
 def main() -> None:
-    parent = os.getppid()
     if _needs_other_name():
         try:
             _become_ordinary()
@@ -55,9 +54,9 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # A fast shutdown when the keeper dies; set after the change of user, which would clear it.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
-    if os.getppid() != parent:
+    if os.getppid() != int(sys.argv[1]):  # it died before we could ask
         sys.exit("the keeper ended")
-    os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606 -- nothing here is for a shell
+    os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 -- nothing here is for a shell
 
 
 main()

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Self
 
+from webapp.embedded.child import PARENT
 from webapp.embedded.errors import EmbeddedUnavailable
 
 GRACE_SECONDS = 5.0  # from SIGTERM to SIGKILL
@@ -218,15 +219,12 @@ class Supervisor:
         self._say(one, f"ended with status {status}, starting it again in {pause:.1f} s")
 
     def _start(self, one: _Running) -> None:
+        marks = {MARKER: self._marker, PARENT: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
         one.started_at = time.monotonic()
         one.process = subprocess.Popen(
             [sys.executable, "-m", "webapp.embedded.child", *one.part.arguments],
             cwd=_PROJECT,
-            env={
-                **(self._environment or os.environ),
-                MARKER: self._marker,
-                "PYTHONUNBUFFERED": "1",
-            },
+            env={**(self._environment or os.environ), **marks},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

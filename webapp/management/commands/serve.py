@@ -57,6 +57,8 @@ class Command(BaseCommand):
                 call_command("migrate", interactive=False, verbosity=0)
                 broker.purge(settings.BROKER_FOLDER)  # the rows know what is to be done
                 self._serve(listener, workers)
+        except KeyboardInterrupt:
+            return  # it came before everything was up
         except EmbeddedUnavailable as error:
             raise CommandError(str(error)) from error
 
@@ -86,8 +88,6 @@ def wait_for_web(host: str, port: int, supervisor: Supervisor) -> bool:
             connection.getresponse().read()
         except (OSError, http.client.HTTPException):
             time.sleep(0.1)
-        except KeyboardInterrupt:
-            return False
         else:
             return True
         finally:
