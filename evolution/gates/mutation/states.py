@@ -15,6 +15,9 @@ from sandbox.contracts import SandboxFile
 LARGEST_BYTES = 4 * 1024 * 1024
 """Larger files are only deleted, emptied and truncated."""
 
+IDLE_ROUNDS = 12
+"""So many rounds over all files without a damage mean that there is none left."""
+
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w])|(?<=\.)\d+\b")
 _COMMENT = re.compile(r"^\s*(#(?!!)|//|;|--)")
 
@@ -25,9 +28,10 @@ Damage = Callable[[bytes, random.Random], bytes | None]
 def state_mutants(
     state: tuple[SandboxFile, ...], rng: random.Random, only: Iterable[str] | None = None
 ) -> Iterator[Mutant]:
-    """Endless damages to a state, each file in turn, the kinds mixed; repeats are possible.
+    """Damages to a state, each file in turn, the kinds mixed; repeats are possible.
 
-    `only` keeps to the files of these paths. Ends at once when there is nothing to damage.
+    `only` keeps to the files of these paths. It goes on for as long as there is something to
+    damage, so take what you need.
     """
     wanted = None if only is None else set(only)
     targets = [
@@ -37,11 +41,14 @@ def state_mutants(
         return
     rng.shuffle(targets)
     turns = {file.path: _kinds(file, rng) for file in targets}
-    while True:
+    idle = 0
+    while idle < IDLE_ROUNDS:
+        idle += 1
         for file in targets:
             kind, damage = next(turns[file.path])
             made = mutant(state, file, kind, damage(file.data, rng))
             if made is not None:
+                idle = 0
                 yield made
 
 

@@ -175,6 +175,11 @@ def test_damage_can_be_aimed_at_some_files() -> None:
     assert list(state_mutants(STATE, random.Random(0), [])) == []
 
 
+def test_the_search_ends_where_nothing_is_left_to_damage() -> None:
+    made = list(state_mutants((file("/app/out/n", "\n"),), random.Random(0)))
+    assert {mutant.kind for mutant in made} == {"delete the file", "empty the file"}
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=4), st.integers(0, 1000))
 def test_any_bytes_can_be_damaged(contents: list[bytes], seed: int) -> None:
