@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import posixpath
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sandbox.backends import host_root
+from sandbox.backends.copying import sources_of
 from sandbox.contracts import Image, ImageSpec, Limits, SandboxFile
 from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
 from sandbox.images import Step, apt_packages, expand, has_effect, pairs, parse_dockerfile, words
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MAX_LAYERS = 12
 _LOG_BYTES = 8192
-_ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tar\.\w+)$")
 
 
 @dataclass
@@ -258,7 +257,7 @@ class Builder:
         if len(parts) < 2:
             raise ImageBuildFailed(f"{step.where}: needs a source and a destination")
         *sources, target = parts
-        files, is_single_file = self._sources(step, sources)
+        files, is_single_file = sources_of(step, sources, self.context, variables)
         path = posixpath.normpath(posixpath.join(self.state.workdir, target))
         is_folder = target.endswith(("/", "/.")) or target == "." or len(sources) > 1
         if is_single_file and not is_folder and not self._is_folder(path):
@@ -285,63 +284,3 @@ class Builder:
         result = self._sandbox.exec(command, timeout_seconds=10, user=text)
         uid, gid = result.stdout.split()
         return int(uid), int(gid)
-
-    def _sources(self, step: Step, sources: Sequence[str]) -> tuple[list[SandboxFile], bool]:
-        """The files to copy, with paths relative to the destination; whether it is one file."""
-        files: list[SandboxFile] = []
-        is_single = len(sources) == 1
-        inline = {re.sub("[\"']", "", mark): (mark, body) for mark, body in step.heredocs}
-        for source in sources:
-            if source in inline:
-                mark, body = inline[source]
-                if mark == source:  # without quotes, variables are filled in
-                    body = expand(body.decode(), self.state.variables()).encode()
-                files.append(SandboxFile(source.lstrip("<-").strip(), body))
-                continue
-            if re.match(r"[a-z]+://|git@", source):
-                raise Refused(f"{step.where}: fetching from the network needs Docker")
-            found = self._matching(source)
-            if not found:
-                raise ImageBuildFailed(f"{step.where}: {source!r} is not in environment/")
-            for file, is_file in found:
-                is_single = is_single and is_file and len(found) == 1
-                if is_file and step.keyword == "ADD" and _ARCHIVE.search(source):
-                    raise Refused(f"{step.where}: ADD of an archive needs Docker; use COPY")
-                files.append(file)
-        return files, is_single
-
-    def _matching(self, source: str) -> list[tuple[SandboxFile, bool]]:
-        plain = posixpath.normpath(source.lstrip("/"))
-        if plain.startswith(".."):
-            return []
-        if plain == ".":
-            return [(file, False) for file in self.context.values()]
-        if plain in self.context:
-            return [(_renamed(self.context[plain], posixpath.basename(plain)), True)]
-        tops: dict[str, bool] = {}
-        for path in self.context:
-            parts = path.split("/")
-            for count in range(1, len(parts) + 1):
-                head = "/".join(parts[:count])
-                if head == plain or _matches(head, plain):
-                    tops[head] = count == len(parts)
-                    break
-        found: list[tuple[SandboxFile, bool]] = []
-        for top, is_file in sorted(tops.items()):
-            if is_file:
-                found.append((_renamed(self.context[top], posixpath.basename(top)), True))
-                continue
-            inside = [p for p in self.context if p.startswith(f"{top}/")]
-            found += [(_renamed(self.context[p], p[len(top) + 1 :]), False) for p in inside]
-        return found
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Go's filepath.Match: a star stays inside one folder."""
-    one, two = path.split("/"), pattern.split("/")
-    pairs_of_names = zip(one, two, strict=False)
-    return len(one) == len(two) and all(fnmatch.fnmatchcase(a, b) for a, b in pairs_of_names)
-
-
-def _renamed(file: SandboxFile, path: str) -> SandboxFile:
-    return SandboxFile(path, file.data, file.mode, file.link)

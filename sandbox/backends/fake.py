@@ -31,7 +31,7 @@ from sandbox.contracts import (
 )
 from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
 from sandbox.images import parse_dockerfile
-from sandbox.warden.files import is_excluded
+from sandbox.warden.reading import is_excluded
 
 
 class ScriptExhausted(AssertionError):

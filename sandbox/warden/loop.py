@@ -12,10 +12,11 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from sandbox.warden import files, wire
+from sandbox.warden import files, reading, snapshot, wire
 from sandbox.warden.command import Plan, Running, Stream, become
+from sandbox.warden.processes import is_first_process_alive, reap_one, status_of
 from sandbox.warden.tracer import Tracer
-from sandbox.warden.watch import Watch, read_proc
+from sandbox.warden.watch import Watch
 
 if TYPE_CHECKING:
     from sandbox.warden.box import Box
@@ -25,7 +26,6 @@ _FIRST_SAMPLE_SECONDS = 0.005
 _IDLE_SAMPLE_MS = 100
 _KILL_SECONDS = 10.0
 _KILLED = 128 + signal.SIGKILL
-_EXITING = 4  # PF_EXITING among the flags in /proc/PID/stat
 _REAP_SECONDS = 0.002
 
 
@@ -92,7 +92,7 @@ class Warden:
         if name == "wait_terminal":
             return self._wait_terminal(), b"", []
         if name == "read":
-            answer, data = files.read(header["sources"], header["cap_bytes"])
+            answer, data = reading.read(header["sources"], header["cap_bytes"])
             return answer, data, []
         if name == "write":
             files.write(header, payload)
@@ -105,7 +105,7 @@ class Warden:
         elif name == "usage":
             return self.watch.usage(), b"", []
         elif name == "store":
-            files.store(self.box.upper_fd, self.box.store_fd, header["name"])
+            snapshot.store(self.box.upper_fd, self.box.store_fd, header["name"])
         else:
             raise ValueError(f"unknown request {name}")
         return {"ok": True}, b"", []
@@ -152,7 +152,7 @@ class Warden:
         if timed_out:
             self._signal_all()
         status, used = self._collect(running)
-        if status == _KILLED and not timed_out and not _is_first_process_alive():
+        if status == _KILLED and not timed_out and not is_first_process_alive():
             raise Gone  # it was not ended by anybody inside, nor by a limit: the sandbox is over
         seconds = time.monotonic() - running.started
         if timed_out:
@@ -217,7 +217,7 @@ class Warden:
         if running.stdin_fd >= 0:
             self.poll.unregister(running.stdin_fd)
             os.close(running.stdin_fd)
-        return _status(raw), used
+        return status_of(raw), used
 
     def _terminal(self, header: wire.Header) -> tuple[wire.Header, bytes, list[int]]:
         """Start a command on a terminal of the sandbox; the client gets its other end."""
@@ -244,7 +244,7 @@ class Warden:
         os.close(fd)
         _pid, raw, used = os.wait4(pid, 0)
         self.watch.ended(used)
-        return {"status": _status(raw)}
+        return {"status": status_of(raw)}
 
     # -- ends ---------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Warden:
         deadline = time.monotonic() + _KILL_SECONDS
         while True:
             self._signal_all()
-            while _reap():
+            while reap_one():
                 pass
             if not any(name.isdecimal() and name != "1" for name in os.listdir("/proc")):
                 return
@@ -280,32 +280,13 @@ class Warden:
         os.close(self.box.keeper_fd)
         deadline = time.monotonic() + _KILL_SECONDS
         while not select.select([self.box.bwrap_fd], [], [], _REAP_SECONDS)[0]:
-            while _reap():
+            while reap_one():
                 pass
             if time.monotonic() > deadline:
                 break
 
 
-def _is_first_process_alive() -> bool:
-    """Whether the sandbox goes on. Dying, it kills its processes before anybody is told."""
-    fields = read_proc("/proc/1/stat").rpartition(b")")[2].split()
-    return len(fields) > 6 and not int(fields[6]) & _EXITING
-
-
-def _status(raw: int) -> int:
-    """As a shell says it: 128 + the signal for a command that was ended by one."""
-    status = os.waitstatus_to_exitcode(raw)
-    return 128 - status if status < 0 else status
-
-
-def _reap() -> bool:
-    try:
-        return os.waitpid(-1, os.WNOHANG)[0] != 0
-    except ChildProcessError:
-        return False
-
-
 def _kind(error: Exception) -> str:
-    if isinstance(error, files.TooMuch):
+    if isinstance(error, reading.TooMuch):
         return "too_much"
     return "refused" if isinstance(error, LookupError | ValueError) else "broken"
