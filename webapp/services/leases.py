@@ -22,13 +22,15 @@ Leased = EvolutionStep | Verification
 
 
 def claim(row: Leased) -> bool:
-    """Take a queued row to work on; False when somebody else has it or it is done."""
+    """Take a queued row to work on; False when it is taken, done, or of a run that rests."""
+    is_step = isinstance(row, EvolutionStep)
     try:
         transitions.move(
             row,
             "status",
             RunStatus.RUNNING,
             sources=[RunStatus.QUEUED],
+            where={"run__status": RunStatus.RUNNING} if is_step else None,
             set_fields={"attempt": F("attempt") + 1, "lease_expires_at": _until()},
         )
     except TransitionRefused:
@@ -103,11 +105,14 @@ def resend(now: datetime | None = None) -> int:
     moment = now or timezone.now()
     late = moment - timedelta(seconds=RESEND_SECONDS)
     count = 0
-    for model, job in ((EvolutionStep, dispatch.RUN_STEP), (Verification, dispatch.VERIFY)):
-        for pk in model.objects.filter(status=RunStatus.QUEUED, sent_at__lt=late).values_list(
-            "pk", flat=True
-        ):
-            model.objects.filter(pk=pk).update(sent_at=moment)
+    waiting = {
+        dispatch.RUN_STEP: EvolutionStep.objects.filter(run__status=RunStatus.RUNNING),
+        dispatch.VERIFY: Verification.objects.all(),
+    }
+    for job, rows in waiting.items():
+        late_rows = rows.filter(status=RunStatus.QUEUED, sent_at__lt=late)
+        for pk in late_rows.values_list("pk", flat=True):
+            rows.filter(pk=pk).update(sent_at=moment)
             dispatch.send(job, pk)
             count += 1
     return count

@@ -74,6 +74,8 @@ def resume_run(run: EvolutionRun, user: User | None) -> None:
     """Go on where the run was paused. Raises TransitionRefused."""
     _require_operator(user)
     transitions.move(run, "status", RunStatus.RUNNING, sources=[RunStatus.PAUSED], actor=user)
+    for step in run.steps.filter(status=RunStatus.QUEUED):
+        dispatch.send(dispatch.RUN_STEP, step.pk)
     advance_run(run)
 
 
