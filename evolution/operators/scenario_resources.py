@@ -94,7 +94,8 @@ def _who_is_damaged(count: int, notch: int, rng: random.Random) -> list[tuple[bo
     share = max(2, count // 3)
     first, second = set(order[:share]), set(order[share : 2 * share])
     if notch >= 3:
-        both = set(order[2 * share : 2 * share + 2])
+        # Not the last one, which may be a single block.
+        both = set([number for number in order[2 * share :] if number < count - 1][:2])
         first, second = first | both, second | both
     return [(number in first, number in second) for number in range(count)]
 

@@ -39,7 +39,7 @@ class FlakySource(RestoringOperator):
     def arrival(self, hidden: Input, place: str, notch: int, rng: random.Random) -> Arrival:
         """The client and its store."""
         lines = hidden.data.splitlines(keepends=True)
-        size = -(-len(lines) // rng.randint(9, 14))
+        size = -(-len(lines) // rng.randint(6, 9))
         pages = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
         trouble = _trouble(len(pages), notch, rng)
         cursors = [f"{rng.getrandbits(40):010x}" for _ in pages] if notch >= 3 else []
@@ -86,10 +86,11 @@ def _trouble(count: int, notch: int, rng: random.Random) -> list[list[str]]:
     """For every page, what the first attempts at it run into."""
     pages = []
     for number in range(count):
-        kinds = ["busy"] * (rng.choice((0, 1, 2, 3)) if number != 1 else 2)
+        kinds = ["busy"] * (rng.choice((0, 1, 1, 2)) if number != 1 else 2)
         if notch >= 2 and (number == 2 or rng.random() < 0.3):
             kinds.insert(rng.randint(0, len(kinds)), "short")
-        if notch >= 3 and (number == 3 or rng.random() < 0.2):
+        # The first page is asked for without a cursor, so none of it can expire.
+        if notch >= 3 and (number == 3 or (number and rng.random() < 0.2)):
             kinds.append("expired")
         pages.append(kinds)
     return pages
