@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp import dispatch
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
-from webapp.models import Environment, EvolutionStep, Verification
+from webapp.models import Environment, EvolutionRun, EvolutionStep, Verification
 from webapp.services import transitions
 from webapp.services.errors import TransitionRefused
 
@@ -23,14 +23,14 @@ Leased = EvolutionStep | Verification
 
 def claim(row: Leased) -> bool:
     """Take a queued row to work on; False when it is taken, done, or of a run that rests."""
-    is_step = isinstance(row, EvolutionStep)
+    running = EvolutionRun.objects.filter(status=RunStatus.RUNNING)
     try:
         transitions.move(
             row,
             "status",
             RunStatus.RUNNING,
             sources=[RunStatus.QUEUED],
-            where={"run__status": RunStatus.RUNNING} if is_step else None,
+            where={"run__in": running} if isinstance(row, EvolutionStep) else None,
             set_fields={"attempt": F("attempt") + 1, "lease_expires_at": _until()},
         )
     except TransitionRefused:

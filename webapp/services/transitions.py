@@ -42,7 +42,9 @@ def move(
     """Move `row.field` to `target`, append the event, and refresh the row in memory.
 
     `sources` defaults to every status that the table lets become `target`; `where` adds
-    conditions (a lease's attempt), `set_fields` what changes with it. Raises TransitionRefused
+    conditions on the row's own columns (a lease's attempt): one that joins another table would
+    move the status into a subquery, which two writers at once both see true. `set_fields` is what
+    changes with it. Raises TransitionRefused
     when no row matched, and leaves everything as it was.
     """
     model = type(row)
