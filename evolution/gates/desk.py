@@ -77,8 +77,6 @@ class Desk:
     log: TrialLog
     pool: Executor
     known: dict[tuple[str, int], TrialResult] = field(default_factory=dict)
-    sandboxes: int = 0
-    trials: int = 0
     _running: dict[Future[TrialResult], _Running] = field(default_factory=dict)
 
     def settle(self, gates: Mapping[str, Steps]) -> dict[str, GateResult]:
@@ -141,8 +139,6 @@ class Desk:
         for future in done:
             running = self._running.pop(future)
             result, ask = future.result(), running.ask
-            self.trials += 1
-            self.sandboxes += result.sandboxes
             self.log.record(ask.key, ask.solver, ask.repetition, running.gate, result)
             gates[running.gate].seconds += result.seconds
             if result.outcome is Outcome.INFRA_ERROR and running.tries <= ask.retries:
