@@ -21,7 +21,7 @@ from sandbox.trial import Runner
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 RUN_CHECKS = SEEDS / "nginx-log-forensics" / "tests" / "run_checks.py"
-CONFIG = StepConfig(seed=5, oracle_runs=1, nop_runs=1)
+CONFIG = StepConfig(seed=5, oracle_runs=1, nop_runs=1, mutant_count=12)
 
 TASK = """\
 schema_version = "1.4"
