@@ -12,6 +12,7 @@ from typing import Any
 
 from evolution.bundle import Bundle
 from evolution.families.log_forensics import world as worlds
+from evolution.families.log_forensics.truth import truth
 from sandbox.contracts import SandboxFile
 
 SLUG = "auth-log-forensics"
@@ -70,7 +71,7 @@ def _rendered(notches: tuple[int, ...]) -> Bundle:
         SandboxFile("tests/test.sh", part("test.sh"), 0o755),
         SandboxFile("tests/run_checks.py", part("run_checks.py.txt")),
         SandboxFile("tests/checks.py", part("checks.py")),
-        SandboxFile("tests/expected.json", _json(worlds.truth(world, genes))),
+        SandboxFile("tests/expected.json", _json(truth(world, genes))),
     ]
     return Bundle.of(files)
 

@@ -1,18 +1,17 @@
-"""What happened on the hosts: the events, how their logs tell them, and the truth about them."""
+"""What happened on the hosts: the events, and how their logs tell them."""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 HOSTS = ("bastion", "db1", "web1", "web2")
 _FIRST_DAY, _NOON = 26, 43_200  # of October 2024: the first second that is counted
 HOURS = 30
 THRESHOLD, WINDOW = 12, 600
-EXEMPT = "198.51.100.64/28"
+SCANNER = "198.51.100.70"
+"""Our own; `policy.ini` exempts its network."""
 USERS = ("amara", "bjorn", "chen", "deepa", "elif", "femi", "gita", "hugo")
 GUESSED = ("root", "admin", "oracle", "postgres", "test", "ubuntu", "backup", "git", "deploy")
 _FOLD = 46_800  # seconds from then to the end of summer time, 2024-10-27T01:00Z
@@ -154,7 +153,7 @@ def _attacks(rng: random.Random) -> list[Event]:
     slow = f"192.0.2.{251 + rng.randint(0, 2)}"
     events += _attempts(rng, slow, begin=4 * 3600, count=60, gap=75)
     # Our own scanner.
-    events += _attempts(rng, "198.51.100.70", begin=6 * 3600, count=50, gap=5)
+    events += _attempts(rng, SCANNER, begin=6 * 3600, count=50, gap=5)
     return events
 
 
@@ -266,84 +265,3 @@ def logs(world: World) -> dict[str, str]:
         minutes = [value for begin, value in offsets if begin <= event.second][-1]
         lines[event.host].append(line(event, minutes))
     return {host: "".join(f"{one}\n" for one in found) for host, found in lines.items()}
-
-
-def truth(world: World, genes: Mapping[str, int]) -> dict[str, Any]:
-    """What a right report says."""
-    failed: dict[str, list[Event]] = defaultdict(list)
-    for event in world.events:
-        if event.kind == "failed" and not event.source.startswith("198.51.100.7"):
-            failed[event.source].append(event)
-    attackers = {source: found for source, found in failed.items() if _is_attack(found)}
-    breaches: dict[tuple[str, str], Event] = {}
-    for event in world.events:
-        first = attackers.get(event.source)
-        if event.kind == "accepted" and first and event.second > first[0].second:
-            breaches.setdefault((event.user, event.host), event)
-    report: dict[str, Any] = {
-        "lines": len(world.events),
-        "attackers": [
-            {
-                "source": source,
-                "failed": sum(one.count for one in found),
-                "users": len({one.user for one in found}),
-                "hosts": sorted({one.host for one in found}),
-                "first": stamp(found[0].second),
-            }
-            for source, found in attackers.items()
-        ],
-        "breaches": [
-            {"user": one.user, "host": one.host, "source": one.source, "at": stamp(one.second)}
-            for one in breaches.values()
-        ],
-    }
-    report["attackers"].sort(key=lambda one: (-one["failed"], one["source"]))
-    report["breaches"].sort(key=lambda one: (one["at"], one["user"], one["host"]))
-    return {"incident": report, **_extras(world, attackers, genes)}
-
-
-def _is_attack(found: list[Event]) -> bool:
-    times = [one.second for one in found for _ in range(one.count)]
-    pairs = zip(times, times[THRESHOLD - 1 :], strict=False)
-    return any(last - first < WINDOW for first, last in pairs)
-
-
-def _extras(
-    world: World, attackers: Mapping[str, list[Event]], genes: Mapping[str, int]
-) -> dict[str, Any]:
-    """What the further outputs of the genes hold."""
-    found: dict[str, Any] = {}
-    if genes["clocks"]:
-        found["timeline"] = sorted(
-            [stamp(one.second), one.host, one.user, one.source]
-            for one in world.events
-            if one.kind == "accepted"
-            and one.source in attackers
-            and one.second > attackers[one.source][0].second
-        )
-    if genes["noise"]:
-        number: dict[str, int] = defaultdict(int)
-        rejected = []
-        for event in world.events:
-            number[event.host] += 1
-            if event.kind.startswith("cut"):
-                rejected.append((event.host, number[event.host]))
-        found["rejected"] = [f"{host}:{at}" for host, at in sorted(rejected)]
-    if genes["leases"]:
-        found["devices"] = _devices(world, attackers)
-    if genes["volume"]:
-        hours: dict[str, int] = defaultdict(int)
-        for event in world.events:
-            if event.kind == "failed":
-                hours[stamp(event.second)[:13]] += event.count
-        found["hourly"] = [[hour, str(hours[hour])] for hour in sorted(hours)]
-    return found
-
-
-def _devices(world: World, attackers: Mapping[str, list[Event]]) -> list[list[str]]:
-    counts: dict[tuple[str, str, str], int] = defaultdict(int)
-    for address, device, owner, begin, end in world.leases:
-        for event in attackers.get(address, []):
-            if begin <= event.second < end:
-                counts[address, device, owner] += event.count
-    return [[*key, str(counts[key])] for key in sorted(counts)]

@@ -50,7 +50,13 @@ def test_every_gene_has_an_operator_and_a_check_of_its_own() -> None:
     assert len({render.check_of(gene) for gene in render.GENES}) == len(render.GENES)
 
 
-@pytest.mark.parametrize("one", OPERATORS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] * (one.gene.name == "volume"))
+        for one in OPERATORS
+    ],
+)
 def test_a_gene_changes_data_tests_and_instruction_together(one: GeneOperator) -> None:
     parent = as_observed()
     assert one.applies_to(parent) is None
