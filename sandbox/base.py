@@ -54,7 +54,7 @@ class Sandbox(Protocol):
     ) -> tuple[SandboxFile, ...]:
         """Read trees of regular files and links, with absolute paths, in order of path.
 
-        A missing source yields nothing. Raises Refused when more than `cap_bytes` would be read.
+        A missing source yields nothing. Raises TooLarge when more than `cap_bytes` would be read.
         """
         ...
 

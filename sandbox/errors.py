@@ -21,3 +21,7 @@ class ImageBuildFailed(SandboxError):
 
 class Refused(SandboxError):
     """This back-end cannot do what is asked as asked, and will not weaken it. Names the way out."""
+
+
+class TooLarge(Refused):
+    """More would be read than was allowed: the work's doing, not the machinery's."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Protocol, runtime_checkable
 
-from sandbox.base import Backend
+from sandbox.base import Backend, Sandbox
 from sandbox.contracts import Image, Limits, NetworkPolicy, SandboxFile
 from sandbox.errors import Refused
 
@@ -38,6 +38,15 @@ class HasTerminal(Protocol):
         ...
 
 
+@runtime_checkable
+class StartsUncounted(Protocol):
+    """A back-end that packs its sandboxes, and can start one beside the packing."""
+
+    def start_uncounted(self, image: Image, limits: Limits, network: NetworkPolicy) -> Sandbox:
+        """As `Backend.start`, without waiting for a free place."""
+        ...
+
+
 def open_terminal(
     backend: Backend,
     image: Image,
@@ -52,7 +61,9 @@ def open_terminal(
     `folders` are put in first, each at its absolute path. Without a terminal, standard input is
     passed on as it comes. Raises Refused when the back-end offers no terminal.
     """
-    with backend.start(image, limits, network) as sandbox:
+    # A person who thinks should not keep a worker waiting for a place.
+    start = backend.start_uncounted if isinstance(backend, StartsUncounted) else backend.start
+    with start(image, limits, network) as sandbox:
         if not isinstance(sandbox, HasTerminal):
             raise Refused(f"the back-end {backend.name} offers no terminal")
         for at, files in folders:

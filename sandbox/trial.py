@@ -31,7 +31,7 @@ from sandbox.contracts import (
     VerifierSpec,
     tree_digest,
 )
-from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
+from sandbox.errors import ImageBuildFailed, SandboxError, SandboxUnavailable, TooLarge
 from sandbox.limits import DEFAULT_PROCESSES
 from sandbox.rewards import (
     CTRF,
@@ -218,7 +218,7 @@ class Runner:
                 record.state = sandbox.read_files(
                     verifier.artifacts, cap_bytes=verifier.artifact_cap_bytes
                 )
-            except Refused as refused:
+            except TooLarge as refused:
                 # The solver's own doing, so no fault of the machinery: it delivers nothing.
                 record.state = ()
                 record.solver_end = SolverEnd.QUOTA
@@ -263,7 +263,7 @@ class Runner:
         sources = (ArtifactSpec(REWARD_TEXT), ArtifactSpec(REWARD_JSON))
         try:
             files = sandbox.read_files(sources, cap_bytes=4 * REWARD_CAP_BYTES)
-        except Refused:
+        except TooLarge:
             raise InvalidReward("a reward file is larger than 64 KiB") from None
         try:
             return read_rewards(files)
@@ -277,7 +277,7 @@ class Runner:
     def _read_checks(self, sandbox: Sandbox, record: _Record) -> None:
         try:
             files = sandbox.read_files((ArtifactSpec(CTRF),), cap_bytes=CTRF_CAP_BYTES)
-        except Refused:
+        except TooLarge:
             record.note("ctrf.json is larger than 4 MiB: no checks were read")
             return
         report = next((f for f in files if f.path == CTRF and f.link is None), None)

@@ -106,18 +106,24 @@ class BubblewrapBackend:
         except OSError as error:
             raise SandboxUnavailable(f"the image cache could not be used: {error}") from error
 
-    def start(
-        self, image: Image, limits: Limits, network: NetworkPolicy, *, is_counted: bool = True
+    def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> BubblewrapSandbox:
+        """See `Backend.start`. Waits for a free place on this machine."""
+        return self.open(self._layers(image, network), image, limits)
+
+    def start_uncounted(
+        self, image: Image, limits: Limits, network: NetworkPolicy
     ) -> BubblewrapSandbox:
-        """See `Backend.start`. Waits for a free place, unless it is not to be counted."""
+        """As `start`, beside the packing and without waiting: for a person's terminal."""
+        return self.open(self._layers(image, network), image, limits, is_counted=False)
+
+    def _layers(self, image: Image, network: NetworkPolicy) -> tuple[str, ...]:
         if network.mode is not NetworkMode.NO_NETWORK:
             raise Refused(
                 f"network_mode = {network.mode.value!r} is not offered by bubblewrap; use Docker"
             )
         if image.backend != self.name:
             raise Refused(f"an image of {image.backend!r} cannot be started by bubblewrap")
-        layers = self.store.layers_of(image.ref)
-        return self.open(layers, image, limits, is_counted=is_counted)
+        return self.store.layers_of(image.ref)
 
     def open(
         self,

@@ -18,7 +18,7 @@ from sandbox.contracts import (
     Trace,
     Usage,
 )
-from sandbox.errors import Refused, SandboxUnavailable
+from sandbox.errors import Refused, SandboxUnavailable, TooLarge
 from sandbox.slots import Slot
 from sandbox.warden import wire
 
@@ -204,7 +204,9 @@ class BubblewrapSandbox:
                 f"the sandbox ended during {request['op']}: {error}"
             ) from error
         if "error" in answer:
-            if answer["kind"] in ("too_much", "refused"):
+            if answer["kind"] == "too_much":
+                raise TooLarge(answer["error"])
+            if answer["kind"] == "refused":
                 raise Refused(answer["error"])
             raise SandboxUnavailable(f"{request['op']} failed in the sandbox: {answer['error']}")
         return answer, data, fds

@@ -29,7 +29,7 @@ from sandbox.contracts import (
     TrialSpec,
     Usage,
 )
-from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
+from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable, TooLarge
 from sandbox.images import parse_dockerfile
 from sandbox.warden.reading import is_excluded
 
@@ -132,7 +132,7 @@ class FakeSandbox:
                 if path == top or (below and not is_left_out):
                     found[path] = replace(file, mode=0o777) if file.link is not None else file
         if sum(len(file.data) for file in found.values()) > cap_bytes:
-            raise Refused("more than the cap would be read")
+            raise TooLarge("more than the cap would be read")
         return tuple(found[path] for path in sorted(found))
 
     def kill_all(self) -> None:

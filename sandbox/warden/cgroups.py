@@ -104,7 +104,7 @@ class Cgroups:
                         groups.oom.append(os.open(f"{path}/{name}", os.O_RDONLY))
             for name in files:
                 if os.path.exists(f"{path}/{name}"):
-                    with open(f"{path}/{name}", "w", encoding="ascii") as file:
+                    with open(f"{path}/{name}", "w", encoding="utf-8") as file:
                         file.write(value)
         except OSError:
             return  # the exact watch and the process's own limits still hold

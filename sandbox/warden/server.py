@@ -101,7 +101,7 @@ class Server:
 def _write_maps(pid: int, config: wire.Header) -> None:
     base, count = config["id_base"], config["id_count"]
     for name in ("uid_map", "gid_map"):
-        with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
+        with open(f"/proc/{pid}/{name}", "w", encoding="utf-8") as file:
             file.write(f"0 {base} {count}\n")
 
 

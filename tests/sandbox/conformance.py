@@ -26,7 +26,7 @@ from sandbox.contracts import (
     NetworkPolicy,
     SandboxFile,
 )
-from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
+from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable, TooLarge
 
 DOCKERFILE = b"FROM debian:bookworm-slim\nWORKDIR /app\nCOPY data/ /app/data/\n"
 MIB = 1024 * 1024
@@ -136,7 +136,7 @@ def reading_more_than_the_cap_is_refused(bench: Bench) -> None:
     with bench.start() as sandbox:
         sandbox.write_files([SandboxFile("big", b"x" * 100_000)], "/srv")
         assert len(sandbox.read_files([ArtifactSpec("/srv")], cap_bytes=200_000)) == 1
-        with pytest.raises(Refused):
+        with pytest.raises(TooLarge):
             sandbox.read_files([ArtifactSpec("/srv")], cap_bytes=50_000)
 
 
@@ -331,7 +331,7 @@ def a_very_deep_tree_is_removed(bench: Bench) -> None:
     program = "import os\nfor _ in range(2000):\n os.mkdir('d'); os.chdir('d')\nopen('f','w')"
     with bench.start() as sandbox:
         sandbox.exec(["python3", "-c", program], timeout_seconds=20, workdir="/srv")
-        with pytest.raises(Refused, match="deep"):
+        with pytest.raises(TooLarge, match="deep"):
             everything(sandbox, "/srv")
         sandbox.remove_tree("/srv/d")
         assert out(sandbox, "ls /srv") == ""

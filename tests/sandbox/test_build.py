@@ -183,6 +183,7 @@ def test_a_cache_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
         backend.close()
 
 
+@pytest.mark.slow
 def test_a_full_cache_forgets_what_was_used_longest_ago(tmp_path: Path) -> None:
     backend = BubblewrapBackend(tmp_path / "r", tmp_path / "c")
     try:

@@ -71,6 +71,7 @@ def test_a_person_types_into_a_sandbox(tmp_path: Path) -> None:
         os.close(ours)
 
 
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 def test_a_pipe_may_stand_in_for_the_person(tmp_path: Path) -> None:
     done = subprocess.run(

@@ -98,6 +98,7 @@ def test_an_owner_that_is_killed_leaves_nothing(owner: tuple[subprocess.Popen[st
     assert _eventually(lambda: not _groups(label))
 
 
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 def test_wardens_that_are_killed_leave_nothing(owner: tuple[subprocess.Popen[str], str]) -> None:
     process, seconds = owner
@@ -108,6 +109,7 @@ def test_wardens_that_are_killed_leave_nothing(owner: tuple[subprocess.Popen[str
     assert process.wait(10) != 0  # its command was broken off, and it was told
 
 
+@pytest.mark.slow
 @pytest.mark.bubblewrap
 def test_a_stopped_owner_and_a_reaper_do_not_meet(
     owner: tuple[subprocess.Popen[str], str],

@@ -12,6 +12,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from sandbox.slots import Slots
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +31,7 @@ def _work(folder: Path, log: Path, count: int) -> None:
         slot.release()
 
 
+@pytest.mark.slow
 def test_threads_and_processes_share_the_places(tmp_path: Path) -> None:
     log = tmp_path / "log"
     context = multiprocessing.get_context("spawn")
