@@ -99,5 +99,18 @@
     if (document.hidden && source?.hasAttribute?.("data-poll")) event.preventDefault();
   });
 
+  // An answer that is no part of the page is told, and never put into it.
+  const tell = (words) => {
+    const trouble = document.getElementById("trouble");
+    if (trouble) { trouble.textContent = words; trouble.hidden = false; }
+  };
+  document.addEventListener("htmx:response:error", (event) => {
+    const status = event.detail?.ctx?.response?.status;
+    if (status === 409 || status === 422) return;
+    tell(status === 403 ? "You may not do this, or the page is too old: reload it." :
+      `The server refused (${status}); nothing was changed. Reload the page.`);
+  });
+  document.addEventListener("htmx:error", () => tell("The server does not answer; nothing was changed."));
+
   for (const hidden of document.querySelectorAll("[data-open][hidden], [data-all][hidden]")) hidden.hidden = false;
 })();

@@ -2,15 +2,28 @@
 "use strict";
 (() => {
   const SETTLE_MS = 350;
-  let shownAt = performance.now();
+  let shownAt = Infinity;
   let isBusy = false;
 
+  let seen = {};
+
+  const focus = () => document.getElementById("focus");
   const panel = () => document.getElementById("decision");
   const keysAreOff = () => localStorage.getItem("keys") === "off";
   const isTyping = (target) => target.matches("textarea, input:not([type=radio]):not([type=checkbox]), select");
 
-  // A key pressed before the item was painted, or while another decision is under way, is dropped.
+  // A key pressed before the item was seen, or while another decision is under way, is dropped.
   const isFresh = (event) => !isBusy && event.timeStamp > shownAt + SETTLE_MS;
+
+  function markSeen() {
+    seen = { focus: focus(), panel: panel() };
+    numberReasons();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      shownAt = performance.now();
+      isBusy = false;
+      setTimeout(() => focus()?.setAttribute("data-ready", ""), SETTLE_MS + 20);
+    }));
+  }
 
   function numberReasons() {
     const labels = [...document.querySelectorAll("#decision .reasons label")];
@@ -45,7 +58,7 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (!document.getElementById("focus") || document.querySelector("dialog[open]")) return;
+    if (!focus() || document.querySelector("dialog[open]")) return;
     const isSubmit = event.key === "Enter" && (event.ctrlKey || event.metaKey);
     if (!isSubmit && (event.ctrlKey || event.metaKey || event.altKey || keysAreOff())) return;
     if (isTyping(event.target) && !isSubmit) {
@@ -72,26 +85,27 @@
     if (!isReviewAction(event)) return;
     if (isBusy) event.preventDefault();
     isBusy = true;
+    focus().removeAttribute("data-ready");
   });
 
-  document.addEventListener("htmx:after:swap", (event) => {
-    if (!isReviewAction(event)) return;
-    requestAnimationFrame(() => requestAnimationFrame(() => {
-      shownAt = performance.now();
-      isBusy = false;
-      numberReasons();
-      if (event.detail.ctx.response?.status !== 422) {
-        window.scrollTo(0, 0);
-        document.querySelector("#focus h1")?.setAttribute("tabindex", "-1");
-        document.querySelector("#focus h1")?.focus({ preventScroll: true });
-      }
-    }));
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (isReviewAction(event) && isBusy && focus() === seen.focus && panel() === seen.panel) markSeen();
   });
 
-  document.addEventListener("htmx:error", () => { isBusy = false; });
+  // A swap detaches the form that asked for it, and its events with it: so the page itself is watched.
+  new MutationObserver(() => {
+    if (focus() === seen.focus && panel() === seen.panel) return;
+    if (focus() !== seen.focus) {
+      window.scrollTo(0, 0);
+      const title = document.querySelector("#focus h1");
+      title?.setAttribute("tabindex", "-1");
+      title?.focus({ preventScroll: true });
+    }
+    markSeen();
+  }).observe(document.getElementById("main"), { childList: true, subtree: true });
 
   window.addEventListener("pagehide", () => {
-    const id = document.getElementById("focus")?.dataset.environment;
+    const id = focus()?.dataset.environment;
     const token = document.querySelector("input[name=csrfmiddlewaretoken]")?.value;
     if (!id || !token) return;
     const body = new FormData();
@@ -99,5 +113,5 @@
     navigator.sendBeacon(`/review/${id}/release/`, body);
   });
 
-  numberReasons();
+  markSeen();
 })();

@@ -31,8 +31,8 @@ from webapp.models import (
     User,
     Verification,
 )
-from webapp.services.bundles import load_bundle, save_bundle
 from webapp.services.trials import pack_result
+from webapp.store import load_bundle, save_bundle
 
 PASSWORD = "a ratchet turns one way"
 GATES = (

@@ -9,8 +9,7 @@ from sandbox.contracts import SandboxFile
 from tests.webapp.rows import make_bundle, make_child, make_mutation, make_seed
 from webapp.models import Blob, Environment, Lineage
 from webapp.services import environments
-from webapp.services.bundles import load_bundle
-from webapp.services.errors import CorruptStore
+from webapp.store import CorruptStore, load_bundle
 
 pytestmark = pytest.mark.django_db
 

@@ -146,7 +146,7 @@ def test_a_file_is_downloaded_and_never_shown(world: World, viewer: Client) -> N
 
 
 def test_the_bundle_is_downloaded_whole_with_its_modes(world: World, viewer: Client) -> None:
-    from webapp.services.bundles import load_bundle
+    from webapp.store import load_bundle
 
     first = viewer.get(f"/environments/{world.child.pk}/download/").content
     again = viewer.get(f"/environments/{world.child.pk}/download/").content

@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.webapp import builders
 from webapp.models import Environment, Role, Trial, User
+from webapp.selectors.queue import waiting_for_review
 from webapp.services import datasets, reviews
 
 STORED = Path(__file__).parent.parent / "query_counts.json"
@@ -32,11 +33,11 @@ def _pages() -> dict[str, str]:
         builders.add_scores(node)
         builders.make_child(node, 8, run=run, verification="invalid")
     builders.grow_wide(builders.make_seed(1), 60)
-    for environment in reviews.waiting_for_review().order_by("pk")[:2]:
+    for environment in waiting_for_review().order_by("pk")[:2]:
         reviews.decide(environment.pk, reviewer, "approved", environment.digest)
     approved = Environment.objects.filter(review="approved").values_list("pk", flat=True)
     datasets.freeze("Pilot", list(approved), None)
-    waiting = reviews.waiting_for_review().filter(run=run).latest("pk")
+    waiting = waiting_for_review().filter(run=run).latest("pk")
     base = f"/environments/{node.pk}"
     return {
         "dashboard": "/",

@@ -1,0 +1,119 @@
+"""Every page in a real browser: accessible, in bounds, quiet, and photographed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import SCREENSHOTS, Site, all_pages, sign_in
+from webapp.models import Event
+
+pytestmark = pytest.mark.browser
+AXE = (Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_breaks_a_rule_of_accessibility_or_its_own_policy(
+    theme: str, browser: Browser, site: Site, request: pytest.FixtureRequest
+) -> None:
+    context = browser.new_context(
+        color_scheme="dark" if theme == "dark" else "light",
+        viewport={"width": 1280, "height": 860},
+    )
+    request.addfinalizer(context.close)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    broken: dict[str, list[str]] = {}
+    for name, path in {"sign-in": "/signin/", **all_pages(site)}.items():
+        if name == "overview":
+            sign_in(context, site, site.reviewer)
+        page.goto(site.url + path)
+        page.evaluate(AXE)
+        found = page.evaluate(
+            "rules => axe.run(document, {runOnly: rules}).then(r => r.violations.map("
+            "v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary)))",
+            RULES,
+        )
+        expected = ["Failed to load resource: the server responded with a status of 404"]
+        noise = [line for line in said if not (name == "missing" and expected[0] in line)]
+        if found or noise:
+            broken[name] = [*found, *noise]
+        said.clear()
+        page.screenshot(path=SCREENSHOTS / f"{name}-1280-{theme}.png", full_page=True)
+    assert broken == {}
+
+
+def test_no_page_is_wider_than_a_phone(
+    browser: Browser, site: Site, request: pytest.FixtureRequest
+) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    request.addfinalizer(context.close)
+    sign_in(context, site, site.reviewer)
+    page = context.new_page()
+    for name, path in all_pages(site).items():
+        page.goto(site.url + path)
+        assert page.evaluate(OVERFLOW) <= 0, name
+        page.screenshot(path=SCREENSHOTS / f"{name}-390-light.png", full_page=True)
+
+
+def test_a_run_shows_what_happens_within_seconds_without_moving_the_log(
+    site: Site, visit: Callable[[str], Page]
+) -> None:
+    page = visit(f"/runs/{site.run.pk}/")
+    before = page.locator("#log > li").count()
+    Event.objects.create(kind="step.planned", text="a plan was accepted", run=site.run)
+    fresh = page.get_by_role("link", name="1 new event: show")
+    expect(fresh).to_be_visible(timeout=5_000)
+    assert page.locator("#log > li").count() == before
+    fresh.click()
+    expect(page.locator("#log")).to_contain_text("a plan was accepted")
+    Event.objects.create(kind="step.planned", text="another one", run=site.run)
+    expect(page.get_by_role("link", name="1 new event: show")).to_be_visible(timeout=5_000)
+
+
+def test_the_tree_unfolds_and_the_panel_follows(site: Site, visit: Callable[[str], Page]) -> None:
+    page = visit(f"/lineage/{site.seed.lineage_id}/")
+    row = page.locator(f".tree a[data-node='{site.waiting[0].pk}']")
+    row.click()
+    expect(page.locator("#panel h2")).to_contain_text(site.waiting[0].title)
+    assert f"focus={site.waiting[0].pk}" in page.url
+    row.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel h2")).to_contain_text(site.seed.title)
+    page.locator(f"svg a[data-node='{site.waiting[1].pk}']").click()
+    expect(page.locator("#panel h2")).to_contain_text(site.waiting[1].title)
+
+
+def test_searching_narrows_the_table_as_one_types(site: Site, visit: Callable[[str], Page]) -> None:
+    page = visit("/environments/")
+    page.keyboard.press("/")
+    page.keyboard.type("ceiling")
+    expect(page.locator("#results tbody tr")).to_have_count(0)
+    page.keyboard.press("Control+a")
+    page.keyboard.type("archive must stay")
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+    assert "text=archive" in page.url
+
+
+def test_keys_lead_through_the_tables_and_pages(site: Site, visit: Callable[[str], Page]) -> None:
+    page = visit("/environments/")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/environments/*/")
+    page.keyboard.press("g")
+    page.keyboard.press("u")
+    page.wait_for_url("**/runs/")
+    page.goto(f"{site.url}/environments/{site.waiting[1].pk}/diff/")
+    page.keyboard.press("t")
+    page.wait_for_url("**view=split")
