@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str) -> bool:
     """Carry out one step; False when it is not ours to do (taken, done, gone, cancelled)."""
-    step = _find(EvolutionStep, step_id)
+    step = EvolutionStep.objects.filter(pk=step_id).first()
     if step is None or not leases.claim(step):
         return False
     EvolutionStep.objects.filter(pk=step.pk).update(worker=worker)
@@ -53,7 +53,7 @@ def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str)
 
 def work_on_verification(verification_id: int, runner: TrialRunner, worker: str) -> bool:
     """Carry out one verification; False when it is not ours to do."""
-    verification = _find(Verification, verification_id)
+    verification = Verification.objects.filter(pk=verification_id).first()
     if verification is None or not leases.claim(verification):
         return False
     environment = verification.environment
@@ -74,10 +74,6 @@ def work_on_verification(verification_id: int, runner: TrialRunner, worker: str)
     for run in environment.lineage.runs.filter(status="running"):
         runs.advance_run(run)
     return True
-
-
-def _find[Row: EvolutionStep | Verification](model: type[Row], pk: int) -> Row | None:
-    return model._default_manager.filter(pk=pk).first()
 
 
 @contextmanager

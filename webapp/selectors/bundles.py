@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from webapp.models import Blob, Environment
 from webapp.presentation.diffs import FileEntry
-from webapp.services.bundles import load_blobs
+from webapp.store import load_blobs
 
 FILE_CAP_BYTES = 1_000_000
 """Larger files are offered for download and not shown."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.lifecycle import ReviewStatus, VerificationStatus
 from webapp.models import Environment, Review, ReviewLease, ReviewVerdict, User
 from webapp.selectors.environments import LIST_FIELDS
-from webapp.services.reviews import waiting_for_review
 
 QUEUE_ROWS = 50
 NEXT_ROWS = 10
@@ -25,6 +25,15 @@ class QueueRow:
     holder: str
     is_mine: bool
     until: datetime | None
+
+
+def waiting_for_review() -> QuerySet[Environment]:
+    """Valid evolved environments that nobody has decided on."""
+    return Environment.objects.filter(
+        verification=VerificationStatus.VALID,
+        review=ReviewStatus.UNREVIEWED,
+        parent__isnull=False,
+    )
 
 
 def count_waiting() -> int:

@@ -17,8 +17,8 @@ from webapp.models import (
     MeasuredTrial,
     Verification,
 )
-from webapp.services.bundles import load_bundle
 from webapp.services.trials import SPOILED, unpack_result
+from webapp.store import load_bundle
 
 
 def store_scores(environment: Environment, verification: Verification) -> None:

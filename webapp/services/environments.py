@@ -15,9 +15,9 @@ from evolution.harbor import harbor_digest
 from evolution.mutation_rates import mutation_rates
 from evolution.sequence import Pair
 from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
-from webapp.services.bundles import load_bundle, load_packed, save_bundle, save_packed
 from webapp.services.difficulty import refresh_measured
 from webapp.services.events import append_event
+from webapp.store import load_bundle, load_packed, save_bundle, save_packed
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

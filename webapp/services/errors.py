@@ -25,7 +25,3 @@ class InvalidInput(ServiceError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
-
-
-class CorruptStore(ServiceError):
-    """Stored bytes do not match their digest."""

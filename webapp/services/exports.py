@@ -18,7 +18,7 @@ from evolution.export_values import (
 from evolution.exporting import export_archive, export_files
 from evolution.writing import write_tree
 from webapp.models import DatasetMember, DatasetVersion, DifficultyScore, Environment, SolverKind
-from webapp.services.bundles import load_bundle
+from webapp.store import load_bundle
 
 
 def open_archive(version: DatasetVersion) -> Iterator[bytes]:

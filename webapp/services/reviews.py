@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
-from webapp.lifecycle import ReviewStatus, VerificationStatus
+from webapp.lifecycle import ReviewStatus
 from webapp.models import Environment, Review, ReviewLease, ReviewVerdict, Role, User
 from webapp.models.review import REASON_LABELS
+from webapp.selectors.queue import waiting_for_review
 from webapp.services import transitions
 from webapp.services.errors import InvalidInput, NotAllowed, StaleReview, TransitionRefused
 
@@ -126,15 +127,6 @@ def claim_next(reviewer: User, *, skip: Sequence[int] = ()) -> Environment | Non
         if environment is not None:
             _hold(environment, reviewer)
     return environment
-
-
-def waiting_for_review() -> QuerySet[Environment]:
-    """Valid evolved environments that nobody has decided on."""
-    return Environment.objects.filter(
-        verification=VerificationStatus.VALID,
-        review=ReviewStatus.UNREVIEWED,
-        parent__isnull=False,
-    )
 
 
 def release(environment_id: int, reviewer: User) -> None:

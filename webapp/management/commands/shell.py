@@ -17,7 +17,7 @@ from sandbox.errors import SandboxError
 from sandbox.interactive import open_terminal
 from webapp import wiring
 from webapp.management.reporting import find_environments
-from webapp.services.bundles import load_bundle
+from webapp.store import load_bundle
 
 
 class Command(DjangoShell):

@@ -10,7 +10,11 @@ import zstandard
 from evolution.bundle import Bundle
 from sandbox.contracts import SandboxFile
 from webapp.models import Blob, Environment
-from webapp.services.errors import CorruptStore
+
+
+class CorruptStore(Exception):
+    """Stored bytes do not match their digest; the message is one line."""
+
 
 ManifestRow = list[str | int | None]
 
