@@ -10,6 +10,8 @@ from sandbox.contracts import SandboxFile
 
 _LARGEST = 200_000
 _MOST = 200
+NAMED_INPUTS = 5
+"""An instruction that lists more files one by one is tedious, not harder."""
 
 
 def output_roots(subject: Subject) -> tuple[str, ...]:
@@ -37,11 +39,15 @@ def outputs_refusal(subject: Subject) -> str | None:
 
 
 def known_inputs(subject: Subject) -> tuple[Input, ...]:
-    """The inputs that the work reads, those that earlier demands restore included, by path."""
+    """The inputs that further work builds on: at most `NAMED_INPUTS`, by path.
+
+    Those that earlier demands restore come first, then the largest.
+    """
     state = subject.oracle.result.state if subject.oracle else None
     content = {file.path: file.data for file in state or () if file.link is None}
     restored = [path for demand in subject.demands for path in facts(demand, "input")]
     found = [Input("", path, content[path]) for path in restored if path in content]
     delivered = output_roots(subject)
-    found += [one for one in inputs(subject) if not covers(delivered, one.target)]
-    return tuple(sorted(found, key=lambda one: one.target))
+    others = [one for one in inputs(subject) if not covers(delivered, one.target)]
+    found += sorted(others, key=lambda one: (-len(one.data), one.target))
+    return tuple(sorted(found[:NAMED_INPUTS], key=lambda one: one.target))
