@@ -26,6 +26,7 @@ DEBUG = env.bool("DEBUG", default=False)
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 IS_LOOPBACK_ONLY = set(ALLOWED_HOSTS) <= LOOPBACK_HOSTS
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+CSRF_FAILURE_VIEW = "webapp.views.errors.csrf_failed"
 
 
 def _read_or_make_secret_key(path: Path) -> str:

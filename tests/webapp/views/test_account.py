@@ -84,6 +84,7 @@ def test_a_form_without_its_token_is_refused_in_plain_words(db: None) -> None:
     client = Client(enforce_csrf_checks=True)
     response = client.post("/theme/", {"theme": "dark"})
     assert response.status_code == 403
+    assert "This form has expired" in response.text
 
 
 def test_what_is_not_there_is_said_on_a_page(viewer: Client) -> None:
