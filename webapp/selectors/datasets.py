@@ -15,10 +15,10 @@ MEMBER_ROWS = 200
 
 def list_datasets() -> QuerySet[Dataset]:
     """All datasets with their versions, newest version first."""
-    versions = DatasetVersion.objects.select_related("frozen_by").order_by("-number")
+    versions = DatasetVersion.objects.select_related("frozen_by").defer("frozen")
     return (
         Dataset.objects.annotate(latest=Max("versions__frozen_at"))
-        .prefetch_related(Prefetch("versions", queryset=versions))
+        .prefetch_related(Prefetch("versions", queryset=versions.order_by("-number")))
         .order_by("name")
     )
 
@@ -30,7 +30,7 @@ def get_dataset(slug: str) -> Dataset:
 
 def get_version(slug: str, number: int) -> DatasetVersion:
     """A frozen version, or 404."""
-    rows = DatasetVersion.objects.select_related("dataset", "frozen_by")
+    rows = DatasetVersion.objects.select_related("dataset", "frozen_by").defer("frozen")
     return get_object_or_404(rows, dataset__slug=slug, number=number)
 
 
