@@ -20,6 +20,9 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # the reader had enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(141)
     except (ImproperlyConfigured, OperationalError) as error:
         sys.exit(f"ratchet: {' '.join(str(error).split())}")
 

@@ -89,3 +89,45 @@ def test_doctor_prints_one_line_for_each_thing(command_environment: dict[str, st
     lines = done.stdout.splitlines()
     assert len(lines) == 7
     assert all(re.match(r"(ok|warn|fail) +[a-z]+ +\S", line) for line in lines), lines
+
+
+def in_a_namespace(
+    environment: dict[str, str], script: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a shell script as the root of a user and mount namespace of its own."""
+    return subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *arguments],
+        cwd=ROOT,
+        env={**environment, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.bubblewrap
+def test_a_full_disk_is_one_line(command_environment: dict[str, str], home: Path) -> None:
+    home.mkdir()
+    script = 'mount -t tmpfs -o size=20m tmpfs "$1" && exec "$PYTHON" manage.py migrate'
+    done = in_a_namespace(command_environment, script, str(home))
+    assert done.returncode != 0
+    assert re.fullmatch(r"ratchet: .*no space left on the disk.*free some\n", done.stderr)
+
+
+@pytest.mark.bubblewrap
+def test_refused_user_namespaces_are_one_line(command_environment: dict[str, str]) -> None:
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$PYTHON" manage.py migrate'
+    done = in_a_namespace(command_environment, script)
+    assert done.returncode != 0
+    assert re.fullmatch(r"ratchet: .*refuses user namespaces.*DATABASE_URL.*\n", done.stderr)
+
+
+@pytest.mark.bubblewrap
+def test_doctor_names_the_switch_that_forbids_sandboxes(
+    command_environment: dict[str, str],
+) -> None:
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$PYTHON" manage.py doctor'
+    done = in_a_namespace(command_environment, script)
+    assert done.returncode != 0
+    failed = [line for line in done.stdout.splitlines() if line.startswith("fail")]
+    assert any("bubblewrap" in line and "max_user_namespaces" in line for line in failed), failed

@@ -26,6 +26,8 @@ from webapp.embedded.postgres import DATABASE, START_SECONDS, USER, Layout
 
 WAKE_SECONDS = 0.5  # how soon an abandoned server is noticed
 LOG_CAP_BYTES = 4 << 20
+DISK_IS_FULL = ("No space left", "could not extend file")
+LOW_BYTES = 16 << 20  # less than this, and a failure is the disk's
 SOCKET_PATH_CAP_BYTES = 107  # sun_path, without its closing NUL
 SOCKET_NAME = "/.s.PGSQL.5432"
 _LAUNCHER = Path(__file__).with_name("postgres_launcher.py")
@@ -219,7 +221,8 @@ class Keeper:
         with contextlib.suppress(OSError):
             text = self._layout.log.read_bytes()[-8192:].decode(errors="replace")
             lines = [line for line in text.splitlines() if line.strip()]
-        if any("No space left" in line for line in lines[-20:]):
+        is_full = shutil.disk_usage(self._layout.root).free < LOW_BYTES
+        if is_full or any(sign in line for line in lines[-20:] for sign in DISK_IS_FULL):
             return f"{what}: no space left on the disk of {self._layout.root}; free some"
         telling = [line for line in lines[-20:] if "FATAL" in line or "error" in line]
         reason = (telling or list(lines) or ["no reason given"])[-1].strip()

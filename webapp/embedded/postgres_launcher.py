@@ -45,11 +45,11 @@ def main() -> None:
     if _needs_other_name():
         try:
             _become_ordinary()
-        except OSError as error:
+        except OSError:  # its text would mislead: the limit on namespaces says "no space left"
             sys.exit(
-                f"PostgreSQL does not run as root, and user namespaces are refused here"
-                f" ({error.strerror}): run as an ordinary user, allow user namespaces, or set"
-                " DATABASE_URL to a server"
+                "error: PostgreSQL does not run as root, and this machine refuses user namespaces:"
+                " run as an ordinary user, allow user namespaces (sysctl"
+                " user.max_user_namespaces), or set DATABASE_URL to a server"
             )
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # A fast shutdown when the keeper dies; set after the change of user, which would clear it.
