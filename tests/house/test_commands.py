@@ -16,6 +16,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.house.processes import naming
 
+pytestmark = pytest.mark.slow  # whole processes, each with a database of its own
+
 
 def manage(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

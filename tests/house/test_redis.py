@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.house.processes import naming, wait_until
 
-pytestmark = [pytest.mark.redis, pytest.mark.workers]
+pytestmark = [pytest.mark.redis, pytest.mark.workers, pytest.mark.slow]
 
 
 @pytest.fixture

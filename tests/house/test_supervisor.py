@@ -56,6 +56,7 @@ def test_a_killed_part_is_started_again(command_environment: dict[str, str]) -> 
     assert any("status -9" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_part_that_never_starts_is_given_up_by_name(command_environment: dict[str, str]) -> None:
     lines: list[str] = []
     with Supervisor([BROKEN], write=lines.append, environment=command_environment) as supervisor:
