@@ -39,7 +39,7 @@ class FlakySource(RestoringOperator):
     def arrival(self, hidden: Input, place: str, notch: int, rng: random.Random) -> Arrival:
         """The client and its store."""
         lines = hidden.data.splitlines(keepends=True)
-        size = -(-len(lines) // rng.randint(6, 9))
+        size = -(-len(lines) // rng.randint(5, 6))
         pages = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
         trouble = _trouble(len(pages), notch, rng)
         cursors = [f"{rng.getrandbits(40):010x}" for _ in pages] if notch >= 3 else []
