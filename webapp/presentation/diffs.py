@@ -13,6 +13,9 @@ from webapp.presentation.highlighting import highlight_lines
 from webapp.presentation.text import decode, excerpt, is_binary
 
 CONTEXT_LINES = 3
+LINES_CAP = 300
+"""So many lines of a changed file are shown unless more are asked for."""
+
 _EMPTY = SafeString("")
 
 
@@ -34,7 +37,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A path that differs. `kind` is added, removed, changed or mode."""
+    """A path that differs. `kind` is added, removed, changed, mode, or moved (from `old.path`)."""
 
     path: str
     kind: str
@@ -74,13 +77,21 @@ def changed_files(old: Iterable[FileEntry], new: Iterable[FileEntry]) -> tuple[F
     """The paths that differ, the instruction first, then in order of path."""
     before = {entry.path: entry for entry in old}
     after = {entry.path: entry for entry in new}
+    gone = {e.digest: e for e in before.values() if e.path not in after and e.size_bytes}
+    moved = {e.path: gone.pop(e.digest) for e in after.values() if _came(e, before, gone)}
+    left = {entry.path for entry in moved.values()}
     changes = []
-    for path in sorted(before.keys() | after.keys()):
-        one, two = before.get(path), after.get(path)
+    for path in sorted((before.keys() | after.keys()) - left):
+        one, two = moved.get(path, before.get(path)), after.get(path)
         if one == two:
             continue
-        changes.append(FileChange(path, _kind(one, two), one, two))
+        kind = "moved" if path in moved else _kind(one, two)
+        changes.append(FileChange(path, kind, one, two))
     return tuple(sorted(changes, key=lambda change: (_rank(change.path), change.path)))
+
+
+def _came(entry: FileEntry, before: Mapping[str, FileEntry], gone: Mapping[str, FileEntry]) -> bool:
+    return entry.path not in before and entry.link is None and entry.digest in gone
 
 
 def _rank(path: str) -> int:
@@ -97,8 +108,16 @@ def _kind(old: FileEntry | None, new: FileEntry | None) -> str:
     return "mode" if (old.digest, old.link) == (new.digest, new.link) else "changed"
 
 
-def file_diff(change: FileChange, contents: Mapping[str, bytes], *, is_split: bool) -> FileDiff:
-    """The lines of one changed file. `contents` are the blobs by digest."""
+def file_diff(
+    change: FileChange,
+    contents: Mapping[str, bytes],
+    *,
+    is_split: bool = False,
+    cap: int = LINES_CAP,
+) -> FileDiff:
+    """The lines of one changed file, at most `cap`. `contents` are the blobs by digest."""
+    if change.kind == "moved" and change.old:
+        return FileDiff(change, note=f"from {change.old.path}")
     if change.kind == "mode" and change.old and change.new:
         note = f"mode {change.old.mode_text} → {change.new.mode_text}"
         return FileDiff(change, note=note)
@@ -109,10 +128,10 @@ def file_diff(change: FileChange, contents: Mapping[str, bytes], *, is_split: bo
     lines = tuple(_rows(change.path, left.text, right.text, is_split=is_split))
     return FileDiff(
         change,
-        lines,
+        lines[:cap],
         added=sum(1 for line in lines if line.kind in ("added", "both")),
         removed=sum(1 for line in lines if line.kind in ("removed", "both")),
-        cut=right.cut or left.cut,
+        cut=f"{len(lines) - cap:,} more lines" if len(lines) > cap else right.cut or left.cut,
     )
 
 

@@ -11,7 +11,7 @@ PAGE_ROWS = 100
 
 def audit_rows(*, kind: str = "", actor: str = "", before: int | None = None) -> list[Event]:
     """A page of events older than `before`, of this kind (or family) and actor's name."""
-    rows = Event.objects.select_related("actor")
+    rows = Event.objects.select_related("actor", "step__lineage")
     if kind:
         rows = rows.filter(Q(kind=kind) | Q(kind__startswith=f"{kind}."))
     if actor:

@@ -252,7 +252,7 @@ def review_rows(environment: Environment) -> list[Review]:
 
 def history_rows(environment: Environment, *, before: int | None, limit: int) -> list[Event]:
     """Events about an environment, newest first."""
-    rows = Event.objects.filter(environment=environment).select_related("actor")
+    rows = Event.objects.filter(environment=environment).select_related("actor", "step__lineage")
     if before is not None:
         rows = rows.filter(id__lt=before)
     return list(rows.order_by("-id")[:limit])

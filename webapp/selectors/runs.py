@@ -224,13 +224,7 @@ def run_events(
     run: EvolutionRun, *, after: int | None = None, before: int | None = None
 ) -> list[Event]:
     """Events of a run, newest first: those after an id, or a page before one."""
-    rows = run.events.select_related("actor", "environment").defer(
-        "environment__manifest",
-        "environment__demands",
-        "environment__sequence",
-        "environment__instruction",
-        "environment__root_instruction",
-    )
+    rows = run.events.select_related("actor", "step__lineage")
     if after is not None:
         rows = rows.filter(id__gt=after)
     if before is not None:

@@ -15,6 +15,9 @@ from webapp.presentation.highlighting import highlight_lines
 from webapp.presentation.text import decode, excerpt, hex_dump, is_binary
 from webapp.selectors import bundles, detail, environments, lineages, queue
 
+WHOLE_LINES = 6_000
+"""Lines of one file's difference when it is looked at alone."""
+
 TABS = (
     ("overview", "environment", "Overview"),
     ("files", "environment_files", "Files"),
@@ -117,23 +120,33 @@ def diff(request: Request, pk: int) -> HttpResponseBase:
     shown = detail.get_environment(pk)
     against = "root" if request.GET.get("against") == "root" else "parent"
     other = detail.get_root(shown) if against == "root" else detail.get_parent(shown)
-    is_split = request.GET.get("view") == "split"
+    is_split, only = request.GET.get("view") == "split", request.GET.get("path", "")
     context = _frame(shown, "diff") | {
         "against": against,
         "is_split": is_split,
         "other": other,
-        "file_diffs": file_diffs(other, shown, is_split=is_split) if other else (),
+        "file_diffs": file_diffs(other, shown, is_split=is_split, only=only) if other else (),
+        "only": only,
         "rates": shown.change_rates.get(against, {}),
     }
     return answer(request, "webapp/environment_diff.html", context, fragment="diff")
 
 
-def file_diffs(old: Environment, new: Environment, *, is_split: bool) -> tuple[diffs.FileDiff, ...]:
-    """The shown differences of all files that differ."""
+def file_diffs(
+    old: Environment,
+    new: Environment,
+    *,
+    is_split: bool = False,
+    only: str = "",
+    cap: int = diffs.LINES_CAP,
+) -> tuple[diffs.FileDiff, ...]:
+    """The shown differences of all files that differ, or of `only` one, that one whole."""
     changes = diffs.changed_files(bundles.manifest(old), bundles.manifest(new))
+    if only:
+        changes, cap = tuple(c for c in changes if c.path == only), WHOLE_LINES
     entries = [entry for change in changes for entry in (change.old, change.new) if entry]
     contents = bundles.read_shown(entries)
-    return tuple(diffs.file_diff(change, contents, is_split=is_split) for change in changes)
+    return tuple(diffs.file_diff(c, contents, is_split=is_split, cap=cap) for c in changes)
 
 
 def folder_name(shown: Environment) -> str:

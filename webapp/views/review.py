@@ -21,7 +21,10 @@ from webapp.services.errors import InvalidInput, NotAllowed, StaleReview
 from webapp.views.environments import file_diffs
 
 SKIP_CAP = 500
-SHOWN_LINES = 600
+FILE_LINES = 60
+"""Lines of one changed file that focus mode shows."""
+
+SHOWN_LINES = 400
 """Lines of changed files that focus mode shows; the rest is a click away."""
 
 
@@ -157,7 +160,7 @@ def _focus(
         return context
     parent = detail.get_parent(shown)
     before, after = detail.sequence_change(parent.sequence if parent else [], shown.sequence)
-    changed, left_out = _within(file_diffs(parent, shown, is_split=False) if parent else ())
+    changed, left_out = _within(file_diffs(parent, shown, cap=FILE_LINES) if parent else ())
     return context | {
         "form": form,
         "parent": parent,
@@ -179,9 +182,10 @@ def _focus(
 
 
 def _within(found: tuple[diffs.FileDiff, ...]) -> tuple[list[diffs.FileDiff], int]:
-    """As many changed files as fit the page; the instruction is shown as words instead."""
-    kept: list[diffs.FileDiff] = []
+    """As many changed files as fit the page, long ones last; the instruction is shown as words."""
     rest = [one for one in found if one.change.path != "instruction.md"]
+    rest.sort(key=lambda one: bool(one.cut))
+    kept: list[diffs.FileDiff] = []
     lines = 0
     for one in rest:
         lines += len(one.lines)

@@ -26,7 +26,7 @@ def change(old: bytes, new: bytes, path: str = "a.py") -> tuple[FileChange, dict
 
 def test_files_are_told_apart_by_what_happened_and_the_instruction_comes_first() -> None:
     old = [entry("b", b"1"), entry("c", b"1"), entry("instruction.md", b"1"), entry("same", b"1")]
-    new = [entry("a", b"1"), entry("c", b"1", 0o755), entry("instruction.md", b"2"), old[3]]
+    new = [entry("a", b"9"), entry("c", b"1", 0o755), entry("instruction.md", b"2"), old[3]]
     found = [(c.path, c.kind) for c in changed_files(old, new)]
     assert found == [
         ("instruction.md", "changed"),
@@ -98,3 +98,21 @@ def test_a_changed_word_is_the_only_one_marked() -> None:
         ("added", "summary"),
         ("same", "to /app/out"),
     ]
+
+
+def test_a_moved_file_is_told_from_one_that_went_and_one_that_came() -> None:
+    old, new = entry("data/a.log", b"rows"), entry("intake/one/a.log", b"rows")
+    copies = [new, entry("intake/two/a.log", b"rows"), entry("intake/three/a.log", b"others")]
+    found = changed_files([old], copies)
+    assert [(c.path, c.kind) for c in found] == [
+        ("intake/one/a.log", "moved"),
+        ("intake/three/a.log", "added"),
+        ("intake/two/a.log", "added"),
+    ]
+    assert file_diff(found[0], {}).note == "from data/a.log"
+
+
+def test_long_differences_are_cut_but_counted_in_full() -> None:
+    change_, contents = change(b"", b"line\n" * 500, "a.log")
+    shown = file_diff(change_, contents, cap=40)
+    assert (len(shown.lines), shown.added, shown.cut) == (40, 500, "460 more lines")
