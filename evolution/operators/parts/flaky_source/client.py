@@ -28,7 +28,7 @@ def load() -> tuple[dict[str, Any], list[bytes]]:
 def session_path() -> str:
     """Where the server's side of this machine's session is remembered."""
     name = f".feed-{zlib.crc32(STORE.encode()):08x}"
-    return os.path.join(os.environ.get("TMPDIR", "/tmp"), name)  # noqa: S108  # inside the sandbox
+    return os.path.join(os.environ.get("TMPDIR", "/tmp"), name)
 
 
 def session() -> dict[str, int]:
