@@ -145,10 +145,3 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     quiet = ("background-networking", "component-update", "sync", "extensions", "gpu", "quic")
     arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
     return {**browser_type_launch_args, "executable_path": chromium(), "args": arguments}
-
-
-@pytest.fixture(autouse=True)
-def _browser_runs_a_loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Playwright's loop runs in the test's thread, where Django would refuse the database."""
-    if request.node.get_closest_marker("browser"):
-        monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
