@@ -5,7 +5,7 @@ Django's own shell keeps its name where no ID is given.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -19,6 +19,12 @@ from webapp import wiring
 from webapp.management.reporting import find_environments
 from webapp.store import load_bundle
 
+EXAMPLES = """examples:
+  manage.py shell nginx-log-forensics              a terminal where the solver would work
+  manage.py shell 12 --solution --tests            with /solution and /tests at hand
+  manage.py shell                                  Django's own Python shell
+"""
+
 
 class Command(DjangoShell):
     """A terminal in a sandbox, to touch an environment; without an ID, Django's shell."""
@@ -28,6 +34,8 @@ class Command(DjangoShell):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The command line."""
         super().add_arguments(parser)  # type: ignore[arg-type]
+        parser.epilog = EXAMPLES
+        parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("environment", nargs="?", metavar="ID")
         parser.add_argument("--solution", action="store_true", help="put /solution there, too")
         parser.add_argument("--tests", action="store_true", help="put /tests there, too")

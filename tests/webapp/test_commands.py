@@ -1,0 +1,68 @@
+"""Commands as people call them: help with examples, one line when something is wrong."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from evolution.exporting import verify_export
+from tests.webapp.rows import make_child, make_seed, make_user
+from webapp.models import Role
+from webapp.services import datasets, reviews
+
+COMMANDS = sorted(
+    path.stem
+    for path in (Path(__file__).parents[2] / "webapp" / "management" / "commands").glob("[a-z]*.py")
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        call_command(command, "--help")
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert f"manage.py {command}" in text
+
+
+@pytest.mark.django_db
+def test_a_frozen_version_is_exported_to_a_folder_once(tmp_path: Path) -> None:
+    cleo = make_user("cleo", Role.CURATOR)
+    child = make_child(make_seed())
+    reviews.decide(child.pk, cleo, "approved", child.digest)
+    for _ in range(2):
+        datasets.freeze("Set one", [child.pk], cleo)
+    out = StringIO()
+    call_command("export", "set-one", "--out", str(tmp_path), stdout=out)
+    call_command("export", "Set one@1", "--out", str(tmp_path), stdout=out)
+    assert out.getvalue().count("1 environments in ") == 2
+    for name in ("set-one-v1", "set-one-v2"):
+        assert verify_export(tmp_path / name) == ()
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("export", "set-one", "--out", str(tmp_path))
+    for unknown in ("set-one@3", "set-one@x", "nothing"):
+        with pytest.raises(CommandError, match="no frozen version"):
+            call_command("export", unknown, "--out", str(tmp_path))
+
+
+@pytest.mark.django_db
+def test_what_is_not_there_is_one_line() -> None:
+    for command, *arguments in (
+        ("verify",),
+        ("verify", "nowhere"),
+        ("evolve", "--seeds", "nowhere"),
+        ("evolve", "--resume", "99"),
+        ("evolve",),
+        ("shell", "nowhere"),
+        ("import_trials", "nowhere.csv"),
+    ):
+        with pytest.raises(CommandError) as error:
+            call_command(command, *arguments, stdout=StringIO(), stderr=StringIO())
+        assert "\n" not in str(error.value)
