@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from webapp.presentation.highlighting import highlight_lines
-from webapp.presentation.text import decode, excerpt, is_binary
+from webapp.presentation.text import decode, excerpt, is_binary, unwrap
 
 CONTEXT_LINES = 3
 LINES_CAP = 300
@@ -197,9 +197,10 @@ class WordRun:
 
 
 def word_diff(old: str, new: str) -> tuple[WordRun, ...]:
-    """The new text with the words that came and went, in reading order."""
-    left = re.findall(r"\s*\S+|\s+$", excerpt(old, cap=40_000).text)
-    right = re.findall(r"\s*\S+|\s+$", excerpt(new, cap=40_000).text)
+    """The new text, its paragraphs unwrapped, with the words that came and went."""
+    left, right = (
+        re.findall(r"\s*\S+|\s+$", unwrap(excerpt(text, cap=40_000).text)) for text in (old, new)
+    )
     matcher = difflib.SequenceMatcher(None, [w.strip() for w in left], [w.strip() for w in right])
     runs: list[WordRun] = []
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():

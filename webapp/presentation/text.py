@@ -62,6 +62,24 @@ def excerpt(text: str, *, cap: int = 100_000, lines: int = 3_000) -> Excerpt:
     return Excerpt("\n".join(rows), ", ".join(cut))
 
 
+_OWN_LINE = re.compile(r"\s|[-*+>#|]|\d+[.)]|`{3}|~{3}")
+
+
+def unwrap(text: str) -> str:
+    """Prose with one line a paragraph; lists, tables, headings and code stay as they are."""
+    lines: list[str] = []
+    is_code = False
+    for line in text.split("\n"):
+        is_fence = line.lstrip().startswith(("```", "~~~"))
+        joins = lines and lines[-1] and line and not (is_code or is_fence or _OWN_LINE.match(line))
+        if joins and not lines[-1].lstrip().startswith(("#", "|", "```", "~~~")):
+            lines[-1] = f"{lines[-1].rstrip()} {line}"
+        else:
+            lines.append(line)
+        is_code ^= is_fence
+    return "\n".join(lines)
+
+
 def tail(data: bytes, *, cap: int = 20_000) -> Excerpt:
     """The end of a command's output, at most `cap` bytes."""
     text = decode(data[-cap:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.presentation.text import clean, excerpt, hex_dump, is_binary, tail
+from webapp.presentation.text import clean, excerpt, hex_dump, is_binary, tail, unwrap
 
 
 def test_terminal_escapes_vanish() -> None:
@@ -58,3 +58,15 @@ def test_binary_is_told_from_text() -> None:
 
 def test_a_dump_shows_offset_hex_and_letters() -> None:
     assert hex_dump(b"Ratchet\x00") == "00000000  52 61 74 63 68 65 74 00" + " " * 26 + "Ratchet."
+
+
+def test_paragraphs_are_unwrapped_and_structure_stays() -> None:
+    code = "```\nx\ny\n```\n"
+    source = f"# Title\nOne\ntwo.\n\n- item\n  goes on\n- next\n\n{code}after\nall\n\n| a |\n| b |"
+    expected = f"# Title\nOne two.\n\n- item\n  goes on\n- next\n\n{code}after all\n\n| a |\n| b |"
+    assert unwrap(source) == expected
+
+
+@given(st.text(alphabet="ab -#`\n", max_size=80))
+def test_unwrapping_keeps_every_word(text: str) -> None:
+    assert unwrap(text).split() == text.split()
