@@ -21,7 +21,9 @@ NOTHING_HERE = "no environment found in here (no task.toml in it or below)"
 _MARKS = ("instruction.md", "environment", "solution", "tests")
 PASSED_OVER = (".git", "__MACOSX", "__pycache__")
 """Names that a search passes over without a word: no environment is ever kept in there."""
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\U000e0000-\U000e007f]"
+)
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst")
 
 
@@ -52,15 +54,22 @@ class Refusal:
     @property
     def path(self) -> str:
         """The whole place, for people."""
-        place = self.origin if self.file in ("", ".") else f"{self.origin}: {self.file}"
-        return _CONTROL.sub(lambda match: repr(match[0])[1:-1], place)
+        return plain(self.origin if self.file in ("", ".") else f"{self.origin}: {self.file}")
 
     def __str__(self) -> str:
         """One line for people."""
-        return f"{self.path}: {self.reason}"
+        return f"{self.path}: {plain(self.reason)}"
 
 
 Found = FoundBundle | Refusal
+
+
+def plain(text: str) -> str:
+    """Text as one line that hides nothing and commands no terminal: what cannot be seen is spelt.
+
+    The answer holds no NUL and no lone surrogate, so that a database takes it, too.
+    """
+    return _UNSEEN.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def folder_verdict(names: Iterable[str]) -> str:
@@ -88,7 +97,7 @@ def judged(
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         return Refusal(origin, errors[0].path, errors[0].reason + more)
-    return FoundBundle(origin, str(own.get("name") or name), bundle, (*notes, *problems))
+    return FoundBundle(origin, plain(str(own.get("name") or name)), bundle, (*notes, *problems))
 
 
 def _errors(problems: tuple[Problem, ...]) -> list[Problem]:

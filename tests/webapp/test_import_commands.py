@@ -83,3 +83,37 @@ def test_measured_trials_wait_for_their_environment_and_are_stored_once(tmp_path
     assert score.low is not None
     assert score.high is not None
     assert score.low < 0.5 < score.high
+
+
+def test_what_the_database_cannot_keep_stops_no_import(tmp_path: Path) -> None:
+    config = make_bundle().by_path["task.toml"].data.decode()
+    hostile = {
+        "nul-keyword": config.replace('"text"', '"a\\u0000b"'),
+        "nul-licence": config.replace("CC0-1.0", "a\\u0000b"),
+        "nul-scenario": config.replace('"a file"', '"a\\u0000b"'),
+        "sequence-number": config.replace("sequence = [", "sequence = 5 # ["),
+        "long-name": config.replace("tests/count-lines", "tests/" + "x" * 5000),
+    }
+    for name, text in hostile.items():
+        write_bundle(make_bundle(text=name), tmp_path / "tree" / name)
+        (tmp_path / "tree" / name / "task.toml").write_text(text)
+    out, _ = _import(tmp_path / "tree")
+    assert "5 imported, 0 known, 0 refused" in out
+    licences = Environment.objects.values_list("lineage__licence", flat=True)
+    assert "a\\x00b" in licences
+
+
+def test_a_hostile_name_neither_hides_nor_breaks_its_line(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "two\nlines\x1b[31m\u202e" / "tests").mkdir(parents=True)
+    (tree / "two\nlines\x1b[31m\u202e" / "instruction.md").write_text("Do it.")
+    unnamed = b"latin\xe9\x1b[31m".decode(errors="surrogateescape")
+    write_bundle(make_bundle(), tree / unnamed)
+    config = tree / unnamed / "task.toml"
+    config.write_text(config.read_text().replace('[task]\nname = "tests/count-lines"', "[task]"))
+    config.write_text(config.read_text().replace('keywords = ["text"]\n', ""))
+    out, errors = _import(tree, tmp_path / "none\x1b[31m\nhere", expect="2 refused")
+    assert len(errors.splitlines()) == 2
+    assert "two\\nlines\\x1b[31m\\u202e" in errors
+    assert "none\\x1b[31m\\nhere" in errors
+    assert "latin\\udce9\\x1b[31m" in out

@@ -11,6 +11,7 @@ from django.db.models import F
 
 from evolution.bundle import Bundle
 from evolution.contracts import Demand, Mutation, Plan, Subject
+from evolution.found import plain
 from evolution.harbor import harbor_digest
 from evolution.mutation_rates import mutation_rates
 from evolution.sequence import Pair
@@ -40,16 +41,18 @@ def import_seed(
     known = Environment.objects.filter(digest=bundle.digest, parent=None).first()
     if known is not None:
         return known, False
+    name = _said(name, 200)
     metadata = _table(bundle.config, "metadata")
     ratchet = _table(metadata, "ratchet")
-    sequence = [_pair(row) for row in ratchet.get("sequence", []) if isinstance(row, dict)]
+    sequence = [_pair(row) for row in _list(ratchet, "sequence") if isinstance(row, dict)]
+    keywords = _list(_table(bundle.config, "task"), "keywords")
     try:
         with transaction.atomic():
             lineage = Lineage.objects.create(
                 name=name,
-                licence=str(metadata.get("license", metadata.get("licence", "")))[:200],
-                origin=str(metadata.get("origin", origin))[:500],
-                tags=sorted({*tags, *map(str, _table(bundle.config, "task").get("keywords", []))}),
+                licence=_said(metadata.get("license", metadata.get("licence", "")), 200),
+                origin=_said(metadata.get("origin", origin), 500),
+                tags=sorted({*tags, *(_said(word, 200) for word in keywords)}),
                 seed_digest=bundle.digest,
                 node_count=1,
             )
@@ -183,5 +186,15 @@ def _table(source: Any, key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _list(source: dict[str, Any], key: str) -> list[Any]:
+    value = source.get(key)
+    return value if isinstance(value, list) else []
+
+
 def _pair(row: dict[str, Any]) -> Pair:
-    return Pair(str(row.get("scenario", "")), str(row.get("skill", "")))
+    return Pair(_said(row.get("scenario", ""), 200), _said(row.get("skill", ""), 200))
+
+
+def _said(value: Any, cap: int) -> str:
+    """A value of `task.toml` as a short line that the database can keep: TOML may say NUL."""
+    return plain(str(value))[:cap]

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evolution.found import plain
 from evolution.reading import Refusal, find_bundles
 from webapp.services import environments, verifications
 
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         counts = {"imported": 0, "known": 0, "refused": 0}
         for path in options["paths"]:
             if not Path(path).exists():
-                self.stderr.write(f"{path}: no such file or folder; check the path")
+                self.stderr.write(f"{plain(path)}: no such file or folder; check the path")
                 counts["refused"] += 1
                 continue
             for found in find_bundles(Path(path)):
@@ -48,7 +49,7 @@ class Command(BaseCommand):
 
     def _take(self, found: Any, options: dict[str, Any]) -> str:
         if isinstance(found, Refusal):
-            self.stderr.write(f"{found.path}: {found.reason}")
+            self.stderr.write(str(found))
             return "refused"
         environment, is_new = environments.import_seed(
             found.bundle, name=found.name, origin=found.origin, tags=options["tag"]
