@@ -22,6 +22,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table
 
 from evolution.harbor import harbor_digest, strip_canary
+from evolution.tree import Tree
 from sandbox.contracts import SandboxFile, tree_digest
 
 CONFIG_CAP = 1_000_000
@@ -66,14 +67,25 @@ class Bundle:
         return tree_digest(self.files)
 
     def text(self, path: str) -> str:
-        """A file's content as UTF-8. Raises BundleError when it is missing or is no UTF-8."""
-        file = self.by_path.get(path)
-        if file is None:
-            raise BundleError(path, "missing")
+        """A file's content as UTF-8, links followed, as whoever runs the bundle will read it.
+
+        Raises BundleError when it is missing, leads to no file or is no UTF-8.
+        """
+        file = self._file(path)
         try:
             return file.data.decode()
         except UnicodeDecodeError as error:
             raise BundleError(path, f"not UTF-8 (byte {error.start})") from None
+
+    def _file(self, path: str) -> SandboxFile:
+        file = self.by_path.get(path)
+        if file is None:
+            raise BundleError(path, "missing")
+        if file.link is not None:
+            file = Tree(self.files).file(path)
+        if file is None:
+            raise BundleError(path, "a link that leads to no file")
+        return file
 
     @cached_property
     def config(self) -> Mapping[str, Any]:
@@ -150,7 +162,7 @@ def with_config(bundle: Bundle, changes: Mapping[tuple[str, ...], Any]) -> Bundl
         text = tomlkit.dumps(document)
     except TOMLKitError as error:
         raise BundleError("task.toml", f"not valid TOML: {error}") from None
-    mode = bundle.by_path["task.toml"].mode
+    mode = bundle._file("task.toml").mode
     edited = bundle.with_files([SandboxFile("task.toml", text.encode(), mode)])
     if dict(edited.config) != wanted:  # the edit must mean what was asked, whatever the file's form
         raise BundleError("task.toml", f"cannot be edited at {'.'.join(next(iter(changes)))}")

@@ -147,3 +147,16 @@ def test_an_edit_means_what_was_asked_in_every_form_of_toml(text: str) -> None:
 def test_a_broken_task_toml_is_one_plain_refusal(data: bytes, reason: str) -> None:
     with pytest.raises(BundleError, match=reason):
         assert sample_bundle(SandboxFile("task.toml", data)).config
+
+
+def test_a_linked_task_toml_says_what_its_target_says() -> None:
+    files = [file for file in sample_bundle().files if file.path != "task.toml"]
+    kept = SandboxFile("real.toml", TASK_TOML.encode(), 0o600)
+    linked = Bundle.of([*files, kept, SandboxFile("task.toml", link="real.toml")])
+    assert linked.config == sample_bundle().config
+    edited = with_config(linked, {("task", "version"): "2"})
+    assert edited.config["task"]["version"] == "2"
+    assert (edited.by_path["task.toml"].link, edited.by_path["task.toml"].mode) == (None, 0o600)
+    nowhere = Bundle.of([*files, SandboxFile("task.toml", link="gone.toml")])
+    with pytest.raises(BundleError, match="leads to no file"):
+        _ = nowhere.config
