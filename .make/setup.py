@@ -58,21 +58,15 @@ def make_environment() -> None:
 def install() -> int:
     """Install the lock; by uv where it is and can, else by pip. Returns a status."""
     python = str(VENV / "bin" / "python")
+    options = ["--quiet", "--no-deps", "--require-hashes", "-r", str(LOCK)]
     uv = shutil.which("uv")
     if uv:
-        command = [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", python, str(LOCK)]
-        if subprocess.run(command, check=False).returncode == 0:
+        command = [uv, "pip", "install", "--python", python, *options]
+        if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode == 0:
             return 0
         say("uv could not, pip tries")
-    options = [
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--no-deps",
-        "--require-hashes",
-    ]
-    command = [python, "-m", "pip", "install", *options, "-r", str(LOCK)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    return subprocess.run([*command, *options], stdin=subprocess.DEVNULL, check=False).returncode
 
 
 def work() -> int:
