@@ -36,6 +36,15 @@ def waiting_for_review() -> QuerySet[Environment]:
     )
 
 
+def free_for(user: User) -> Q:
+    """The condition that nobody else holds an environment right now."""
+    return (
+        Q(review_lease=None)
+        | Q(review_lease__expires_at__lt=timezone.now())
+        | Q(review_lease__holder=user)
+    )
+
+
 def count_waiting() -> int:
     """How many environments wait for a decision."""
     return waiting_for_review().count()
@@ -46,13 +55,9 @@ def queue_rows(
 ) -> list[QueueRow]:
     """What waits, oldest first, without what this person skipped; optionally only what is free."""
     rows = waiting_for_review().exclude(pk__in=list(skip))
-    now = timezone.now()
     if free_only:
-        rows = rows.filter(
-            Q(review_lease=None)
-            | Q(review_lease__expires_at__lt=now)
-            | Q(review_lease__holder=user)
-        )
+        rows = rows.filter(free_for(user))
+    now = timezone.now()
     fields = (*LIST_FIELDS, "review_lease__expires_at", "review_lease__holder__username")
     shown = rows.select_related("review_lease__holder").only(*fields).order_by("pk")[:limit]
     return [_row(environment, user, now) for environment in shown]

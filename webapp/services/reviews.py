@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from webapp.lifecycle import ReviewStatus
 from webapp.models import Environment, Review, ReviewLease, ReviewVerdict, Role, User
 from webapp.models.review import REASON_LABELS
-from webapp.selectors.queue import waiting_for_review
+from webapp.selectors.queue import free_for, waiting_for_review
 from webapp.services import transitions
 from webapp.services.errors import InvalidInput, NotAllowed, StaleReview, TransitionRefused
 
@@ -110,23 +109,15 @@ def claim(environment_id: int, reviewer: User) -> ReviewLease:
 def claim_next(reviewer: User, *, skip: Sequence[int] = ()) -> Environment | None:
     """Hold the next environment that waits and that nobody else holds; None when all is done."""
     _require_reviewer(reviewer)
-    now = timezone.now()
+    free = waiting_for_review().filter(free_for(reviewer)).exclude(pk__in=list(skip))
     with transaction.atomic():
-        environment = (
-            waiting_for_review()
-            .filter(
-                Q(review_lease=None)
-                | Q(review_lease__expires_at__lt=now)
-                | Q(review_lease__holder=reviewer)
-            )
-            .exclude(pk__in=list(skip))
-            .order_by("pk")
-            .select_for_update(skip_locked=True, of=("self",))
-            .first()
-        )
-        if environment is not None:
-            _hold(environment, reviewer)
-    return environment
+        locked = free.order_by("pk").select_for_update(skip_locked=True, of=("self",))
+        while (environment := locked.first()) is not None:
+            # The lease is another table's row: it is as good as seen only under our lock.
+            if _holder(environment) in (None, reviewer):
+                _hold(environment, reviewer)
+                return environment
+    return None
 
 
 def release(environment_id: int, reviewer: User) -> None:

@@ -18,7 +18,7 @@ from webapp import dispatch
 from webapp.lifecycle import RunStatus, VerificationStatus
 from webapp.models import Environment, EvolutionRun, EvolutionStep, Lineage, Role, User
 from webapp.services import transitions, verifications
-from webapp.services.errors import InvalidInput, NotAllowed
+from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 from webapp.services.events import append_event
 
 OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
@@ -179,13 +179,16 @@ def _create_step(
 
 
 def _complete(run: EvolutionRun) -> None:
-    transitions.move(
-        run,
-        "status",
-        RunStatus.COMPLETED,
-        sources=[RunStatus.RUNNING],
-        set_fields={"finished_at": timezone.now()},
-    )
+    try:
+        transitions.move(
+            run,
+            "status",
+            RunStatus.COMPLETED,
+            sources=[RunStatus.RUNNING],
+            set_fields={"finished_at": timezone.now()},
+        )
+    except TransitionRefused:
+        return  # another process was first, or a person paused or cancelled it meanwhile
 
 
 def _require_operator(user: User | None) -> None:

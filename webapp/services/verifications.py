@@ -25,19 +25,18 @@ MAX_ERRORED = 3
 """After so many verifications that the machinery spoiled, nothing is tried again by itself."""
 
 
-def request_verification(environment: Environment, *, again: bool = False) -> bool:
-    """Queue a verification unless one is open; False when it was given up (see MAX_ERRORED).
-
-    `again`: also for an environment that has a verdict.
-    """
-    rows = environment.verifications
-    if rows.filter(status__in=[TrialStatus.QUEUED, TrialStatus.RUNNING]).exists():
-        return True
-    spoiled = rows.filter(status=TrialStatus.ERRORED).count()
-    if not again and spoiled >= MAX_ERRORED:
-        return False
-    verification = open_verification(environment)
-    dispatch.send(dispatch.VERIFY, verification.pk)
+def request_verification(environment: Environment) -> bool:
+    """Queue a verification unless one is open; False when it was given up (see MAX_ERRORED)."""
+    with transaction.atomic():
+        # Whoever asks at the same time waits here, and then sees the row that we make.
+        _lock(environment)
+        rows = environment.verifications
+        if rows.filter(status__in=[TrialStatus.QUEUED, TrialStatus.RUNNING]).exists():
+            return True
+        if rows.filter(status=TrialStatus.ERRORED).count() >= MAX_ERRORED:
+            return False
+        verification = open_verification(environment)
+        dispatch.send(dispatch.VERIFY, verification.pk)
     return True
 
 
@@ -46,7 +45,7 @@ def open_verification(
 ) -> Verification:
     """A new verification row, the highest number; the environment is then verifying."""
     with transaction.atomic():
-        Environment.objects.select_for_update().get(pk=environment.pk)
+        _lock(environment)
         number = environment.verifications.aggregate(n=Max("number"))["n"] or 0
         verification = Verification.objects.create(
             environment=environment,
@@ -57,6 +56,12 @@ def open_verification(
         if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
             transitions.move(environment, "verification", VerificationStatus.VERIFYING)
     return verification
+
+
+def _lock(environment: Environment) -> None:
+    """Hold the environment's row to the transaction's end, and see its verdict as it is now."""
+    locked = Environment.objects.select_for_update()
+    environment.refresh_from_db(fields=["verification"], from_queryset=locked)
 
 
 def record_gate(verification: Verification, position: int, result: GateResult) -> None:

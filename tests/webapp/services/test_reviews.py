@@ -9,7 +9,7 @@ from django.db import connection
 
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.lifecycle import ReviewStatus
-from webapp.models import Environment, Event, Review, ReviewVerdict, Role, User
+from webapp.models import Environment, Event, Review, ReviewLease, ReviewVerdict, Role, User
 from webapp.services import datasets, reviews
 from webapp.services.errors import InvalidInput, NotAllowed, ServiceError, StaleReview
 
@@ -128,6 +128,25 @@ def test_of_many_decisions_at_once_one_stands() -> None:
     assert Review.objects.count() == 1
     assert Environment.objects.get(pk=child.pk).review == Review.objects.get().verdict
     assert Event.objects.filter(kind="environment.review").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_take_the_next_one_no_two_get_the_same() -> None:
+    seed = make_seed()
+    children = [make_child(seed, f"Count {number} times.") for number in range(4)]
+    people = [make_user(f"person-{number}") for number in range(12)]
+
+    def claim(user: User) -> int | None:
+        try:
+            found = reviews.claim_next(user)
+            return found.pk if found else None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(12) as pool:
+        held = [pk for pk in pool.map(claim, people) if pk is not None]
+    assert len(held) == len(set(held)) == ReviewLease.objects.count()
+    assert set(held) <= {child.pk for child in children}
 
 
 def test_only_approved_environments_are_frozen() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 
 from evolution.contracts import Attempt, GateStatus, StepEnd, StepResult, Verdict
 from tests.webapp.rows import make_mutation, make_seed, make_user
+from webapp import dispatch
 from webapp.adapters.journal import DatabaseJournal
 from webapp.lifecycle import RunStatus, VerificationStatus
 from webapp.models import Environment, EvolutionRun, EvolutionStep, Role, Verification
@@ -60,6 +64,38 @@ def test_a_lineage_without_a_valid_child_ends_there() -> None:
     run.refresh_from_db()
     assert run.status == RunStatus.COMPLETED
     assert run.steps.count() == 1
+
+
+def test_who_is_late_to_complete_or_to_ask_for_a_verdict_changes_nothing() -> None:
+    seed, other = make_seed(), make_seed("other", is_valid=False)
+    run = runs.create_run(lineages=[seed.lineage], generations=1, children=1)
+    late = EvolutionRun.objects.get(pk=run.pk)
+    _exhaust(_open_step(run))
+    assert late.status == RunStatus.RUNNING
+    runs.advance_run(late)
+    run.refresh_from_db()
+    assert run.status == RunStatus.COMPLETED
+    stale = Environment.objects.get(pk=other.pk)
+    assert verifications.request_verification(other)
+    assert verifications.request_verification(stale)
+    assert stale.verification == VerificationStatus.VERIFYING
+    assert other.verifications.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_requests_at_once_one_verification_comes() -> None:
+    seed = make_seed(is_valid=False)
+
+    def ask(_: int) -> bool:
+        try:
+            with dispatch.muted():
+                return verifications.request_verification(Environment.objects.get(pk=seed.pk))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(8)))
+    assert seed.verifications.count() == 1
 
 
 def test_a_seed_without_a_verdict_is_verified_first_and_an_invalid_one_is_left_out() -> None:
