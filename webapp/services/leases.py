@@ -47,7 +47,10 @@ def extend(row: Leased) -> bool:
 
 
 def expire(now: datetime | None = None) -> int:
-    """Put work back whose worker went silent; after three attempts it fails. Returns how many."""
+    """Put work back whose worker went silent; returns how many.
+
+    After three attempts it fails, and at once when its run was cancelled: nobody would claim it.
+    """
     moment = now or timezone.now()
     count = 0
     for model in (EvolutionStep, Verification):
@@ -57,25 +60,26 @@ def expire(now: datetime | None = None) -> int:
 
 
 def _give_back(row: Leased, moment: datetime) -> int:
-    is_poison = row.attempt >= MAX_ATTEMPTS
+    is_unwanted = isinstance(row, EvolutionStep) and row.run.status == RunStatus.CANCELLED
+    is_given_up = is_unwanted or row.attempt >= MAX_ATTEMPTS
     failed = RunStatus.FAILED if isinstance(row, EvolutionStep) else TrialStatus.ERRORED
     reason = f"the worker went silent in attempt {row.attempt}"
     try:
         transitions.move(
             row,
             "status",
-            failed if is_poison else RunStatus.QUEUED,
+            failed if is_given_up else RunStatus.QUEUED,
             sources=[RunStatus.RUNNING],
             where={"attempt": row.attempt, "lease_expires_at__lt": moment},
             set_fields={
                 "lease_expires_at": None,
-                **({"error": reason, "finished_at": moment} if is_poison else {}),
+                **({"error": reason, "finished_at": moment} if is_given_up else {}),
             },
             reason=reason,
         )
     except TransitionRefused:
         return 0
-    if is_poison:
+    if is_given_up:
         abandon_candidates(row, reason)
     return 1
 

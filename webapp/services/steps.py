@@ -8,7 +8,7 @@ from django.utils import timezone
 from evolution.contracts import StepEnd, StepResult
 from webapp.lifecycle import RunStatus
 from webapp.models import Environment, EvolutionStep
-from webapp.services import leases, transitions
+from webapp.services import transitions
 from webapp.services.runs import advance_run
 
 
@@ -36,22 +36,6 @@ def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None
             reason=_line(result),
             event={"environment": child} if child else None,
         )
-        advance_run(step.run)
-
-
-def fail_step(step: EvolutionStep, error: str) -> None:
-    """Give a step up because the machinery broke; the run goes on with the others."""
-    with transaction.atomic():
-        transitions.move(
-            step,
-            "status",
-            RunStatus.FAILED,
-            sources=[RunStatus.RUNNING],
-            where={"attempt": step.attempt},
-            set_fields={"error": error, "finished_at": timezone.now(), "lease_expires_at": None},
-            reason=error,
-        )
-        leases.abandon_candidates(step, error)
         advance_run(step.run)
 
 

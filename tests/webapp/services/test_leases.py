@@ -14,7 +14,7 @@ from tests.webapp.rows import make_mutation, make_run, make_seed, make_step
 from webapp.adapters.journal import DatabaseJournal
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
 from webapp.models import EvolutionStep, Verification
-from webapp.services import leases, steps
+from webapp.services import leases, runs, steps
 from webapp.services.errors import TransitionRefused
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +50,17 @@ def test_silent_work_is_put_back_and_fails_after_three_attempts(step: EvolutionS
         assert step.attempt == attempt
     assert step.status == RunStatus.FAILED
     assert "attempt 3" in step.error
+
+
+def test_silent_work_of_a_cancelled_run_is_given_up_at_once(step: EvolutionStep) -> None:
+    assert leases.claim(step)
+    plan, mutation = make_mutation(step.parent, "Text.")
+    DatabaseJournal(step).open_candidate(plan, mutation, 0)
+    runs.cancel_run(step.run, None)
+    leases.expire(timezone.now() + timedelta(hours=1))
+    step.refresh_from_db()
+    assert step.status == RunStatus.FAILED
+    assert step.candidates.get().verification == VerificationStatus.ERRORED
 
 
 def test_a_heartbeat_keeps_the_lease_and_a_lost_one_cannot_be_extended(step: EvolutionStep) -> None:
