@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from evolution.bundle import Bundle, BundleError
+from evolution.plain_text import plain
 from evolution.task_config import Problem, Severity
 from evolution.validation import validate_bundle
 from sandbox.contracts import SandboxFile
@@ -21,9 +21,6 @@ NOTHING_HERE = "no environment found in here (no task.toml in it or below)"
 _MARKS = ("instruction.md", "environment", "solution", "tests")
 PASSED_OVER = (".git", "__MACOSX", "__pycache__")
 """Names that a search passes over without a word: no environment is ever kept in there."""
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\U000e0000-\U000e007f]"
-)
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst")
 
 
@@ -62,14 +59,6 @@ class Refusal:
 
 
 Found = FoundBundle | Refusal
-
-
-def plain(text: str) -> str:
-    """Text as one line that hides nothing and commands no terminal: what cannot be seen is spelt.
-
-    The answer holds no NUL and no lone surrogate, so that a database takes it, too.
-    """
-    return _UNSEEN.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def folder_verdict(names: Iterable[str]) -> str:

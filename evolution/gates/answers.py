@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from evolution.contracts import Evidence, GateResult, GateStatus
 from evolution.gates.case import PROTOCOL_VERSION
 from evolution.gates.desk import MACHINERY, Ask
+from evolution.plain_text import plain
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
 
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)")
@@ -87,9 +89,17 @@ def answer(
         gate=gate,
         version=PROTOCOL_VERSION,
         status=status,
-        reason=reason,
-        evidence=tuple(evidence),
+        reason=plain(reason),
+        evidence=tuple(map(_readable, evidence)),
         figures=tuple(figures.items()),
+    )
+
+
+def _readable(evidence: Evidence) -> Evidence:
+    """Names of files and checks come from sandboxes: any bytes may be in them."""
+    files = tuple(map(plain, evidence.files))
+    return replace(
+        evidence, label=plain(evidence.label), result=plain(evidence.result), files=files
     )
 
 

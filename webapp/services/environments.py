@@ -11,9 +11,9 @@ from django.db.models import F
 
 from evolution.bundle import Bundle
 from evolution.contracts import Demand, Mutation, Plan, Subject
-from evolution.found import plain
 from evolution.harbor import harbor_digest
 from evolution.mutation_rates import mutation_rates
+from evolution.plain_text import plain
 from evolution.sequence import Pair
 from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
 from webapp.services.difficulty import refresh_measured

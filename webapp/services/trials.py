@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import zstandard
 from django.db import IntegrityError, transaction
 
+from evolution.plain_text import plain
 from sandbox.contracts import Outcome, TrialResult
 from webapp.lifecycle import TrialStatus
 from webapp.models import Trial, Verification
@@ -45,7 +48,7 @@ def record_trial(
                 outcome=result.outcome,
                 reward=result.reward if is_graded else None,
                 solver_end=result.solver_end,
-                error=result.error.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+                error=plain(result.error),
                 seconds=result.seconds,
                 sandboxes=result.sandboxes,
                 backend=result.backend,
@@ -72,10 +75,18 @@ def recall_trial(
 
 
 def pack_result(result: TrialResult) -> bytes:
-    """A result as compressed JSON."""
-    return zstandard.compress(msgspec.json.encode(result), 3)
+    """A result as compressed JSON, names of files that are no UTF-8 included."""
+    try:
+        data = msgspec.json.encode(result)
+    except UnicodeEncodeError:  # a name on disk is bytes, and msgspec writes UTF-8 only
+        data = json.dumps(msgspec.to_builtins(result)).encode()
+    return zstandard.compress(data, 3)
 
 
 def unpack_result(data: bytes) -> TrialResult:
     """What `pack_result` made."""
-    return msgspec.json.decode(zstandard.decompress(data), type=TrialResult)
+    text = zstandard.decompress(data)
+    try:
+        return msgspec.json.decode(text, type=TrialResult)
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(text), TrialResult)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evolution.found import plain
+from evolution.plain_text import plain
 from evolution.reading import Refusal, find_bundles
 from webapp.services import environments, verifications
 
