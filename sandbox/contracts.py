@@ -210,6 +210,15 @@ class VerifierSpec:
     timeout_seconds: float = 120.0
     artifact_cap_bytes: int = 256 * 1024 * 1024
 
+    def replaced_folders(self, state: Iterable[SandboxFile]) -> tuple[str, ...]:
+        """The artifacts that are folders in this state: what the image has there goes first.
+
+        So it is with Harbor, and a file that the solver deleted does not come back.
+        """
+        paths = [file.path for file in state]
+        sources = [artifact.source.rstrip("/") for artifact in self.artifacts]
+        return tuple(s for s in sources if s and any(p.startswith(f"{s}/") for p in paths))
+
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:

@@ -28,7 +28,6 @@ from sandbox.contracts import (
     TrialResult,
     TrialSpec,
     Usage,
-    VerifierSpec,
     tree_digest,
 )
 from sandbox.errors import ImageBuildFailed, SandboxError, SandboxUnavailable, TooLarge
@@ -229,7 +228,7 @@ class Runner:
     def _judge_in_new_sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> None:
         with self._sandbox(spec, image, record) as sandbox:
             with record.phase("verifier"):
-                for source in _carried_folders(spec.verifier, record.state or ()):
+                for source in spec.verifier.replaced_folders(record.state or ()):
                     sandbox.remove_tree(source)
                 if record.state:
                     sandbox.write_files(_relative(record.state), "/")
@@ -288,13 +287,6 @@ class Runner:
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:
     return [replace(f, mode=f.mode | 0o111) if f.path == "test.sh" else f for f in files]
-
-
-def _carried_folders(verifier: VerifierSpec, state: Sequence[SandboxFile]) -> list[str]:
-    """Artifacts that are folders: as with Harbor, what the image has there goes first, so that a
-    file which the solver deleted does not come back."""
-    sources = [artifact.source.rstrip("/") for artifact in verifier.artifacts]
-    return [s for s in sources if s and any(file.path.startswith(f"{s}/") for file in state)]
 
 
 def _relative(files: Sequence[SandboxFile]) -> list[SandboxFile]:

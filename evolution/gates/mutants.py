@@ -9,7 +9,7 @@ notices, those aside whose premise the demand changed: they notice its damages t
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -46,6 +46,7 @@ from sandbox.contracts import (
     SolverSpec,
     TrialResult,
     TrialSpec,
+    VerifierSpec,
 )
 
 GATE = "mutants"
@@ -63,6 +64,7 @@ _RUNGS = (10.0, 30.0)
 class Tally:
     """What became of the mutants so far."""
 
+    verifier: VerifierSpec
     image: tuple[SandboxFile, ...]
     whole: State
     seen: set[str] = field(default_factory=set)
@@ -71,9 +73,9 @@ class Tally:
     repeated: int = 0
     without_result: int = 0
 
-    def is_new(self, left: Iterable[SandboxFile]) -> bool:
+    def is_new(self, left: tuple[SandboxFile, ...]) -> bool:
         """Whether a state differs from the whole and from all that were seen; counts why not."""
-        state = effective(self.image, left)
+        state = effective(self.verifier, self.image, left)
         if is_equivalent(self.whole, state):
             self.equivalent += 1
             return False
@@ -112,7 +114,8 @@ def check(case: Case) -> Steps:
     oracle, nop = reference
     if not oracle.state:
         return not_applicable(GATE, "no declared artifact: what is left cannot be told apart")
-    tally = Tally(nop.state or (), effective(nop.state or (), oracle.state))
+    verifier, image = whole.spec.verifier, nop.state or ()
+    tally = Tally(verifier, image, effective(verifier, image, oracle.state))
     parts = yield from _parts(case)
     yield from _rounds(case, tally, oracle, oracle.state, parts)
     return judge(case, tally, parts)

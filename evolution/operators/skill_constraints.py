@@ -33,6 +33,7 @@ class CollateralGuard(Operator):
     direction = Direction.SKILL
     aspect = Aspect.CONSTRAINTS
     effect = Effect.VERIFIER
+    version = 2
     notches = (1,)
     number = 95
 
@@ -99,7 +100,8 @@ def guarded_folders(subject: Subject) -> tuple[str, ...]:
     delivered = artifacts_of(subject.bundle)
     restored = {path for demand in subject.demands for path in facts(demand, "input")}
     trace = subject.oracle.result.trace if subject.oracle else None
-    written = [path for path in trace.written if path not in restored] if trace else []
+    touched = (*trace.written, *trace.deleted) if trace else ()
+    written = [path for path in touched if path not in restored]
     root = dockerfile.workdir(dockerfile_of(subject) or "")
     found = set()
     for one in inputs(subject):

@@ -8,18 +8,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evolution.gates.mutation.mutant import text_of
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import SandboxFile, VerifierSpec
 
 State = Mapping[str, SandboxFile]
 """Artifacts by absolute path."""
 
 
-def effective(image: Iterable[SandboxFile], left: Iterable[SandboxFile]) -> State:
-    """What a verifier finds: the artifacts as the solver left them, laid over the image's own.
+def effective(
+    verifier: VerifierSpec, image: Iterable[SandboxFile], left: tuple[SandboxFile, ...]
+) -> State:
+    """What a separate verifier finds: the artifacts as the solver left them, over the image's own.
 
-    A separate verifier starts from a fresh image, so what a solver deletes is there again.
+    A single file that a solver deletes is there again; in a folder that it left it stays away.
     """
-    return {file.path: file for file in (*image, *left)}
+    heads = tuple(f"{folder}/" for folder in verifier.replaced_folders(left))
+    kept = (file for file in image if not file.path.startswith(heads))
+    return {file.path: file for file in (*kept, *left)}
 
 
 def is_equivalent(whole: State, other: State) -> bool:

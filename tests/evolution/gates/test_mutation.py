@@ -22,7 +22,7 @@ from evolution.gates.mutation.equivalence import (
 from evolution.gates.mutation.mutant import show
 from evolution.gates.mutation.solutions import solution_mutants
 from evolution.gates.mutation.states import state_mutants
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import ArtifactSpec, SandboxFile, VerifierSpec
 from tests.evolution.real_sandbox import REPORT, SEEDS
 
 PROGRAM = '''\
@@ -215,16 +215,22 @@ def test_what_means_the_same(one: str, two: str, same: bool) -> None:
     assert is_same_meaning(file("f", two), file("f", one)) is same
 
 
-def test_a_deleted_file_that_the_image_holds_is_there_again() -> None:
-    image = (file("/app/data/in.csv", "1\n"),)
-    whole = effective(image, (*image, file("/app/out/n", "1\n")))
-    assert is_equivalent(whole, effective(image, (file("/app/out/n", "1\n"),)))
-    assert not is_equivalent(whole, effective(image, image))
+def test_a_deleted_file_that_the_image_holds_is_there_again_unless_its_folder_is_carried() -> None:
+    one, two, result = file("/app/in/a", "1\n"), file("/app/in/b", "2\n"), file("/app/n", "1\n")
+    files = VerifierSpec((), artifacts=(ArtifactSpec("/app/in/a"), ArtifactSpec("/app/n")))
+    whole = effective(files, (one,), (one, result))
+    assert is_equivalent(whole, effective(files, (one,), (result,)))
+    assert not is_equivalent(whole, effective(files, (one,), (one,)))
+    folder = VerifierSpec((), artifacts=(ArtifactSpec("/app/in/"), ArtifactSpec("/app/n")))
+    whole = effective(folder, (one, two), (one, two, result))
+    assert not is_equivalent(whole, effective(folder, (one, two), (two, result)))
+    assert is_equivalent(whole, effective(folder, (one, two), (result,))), "no folder was left"
 
 
 def test_files_that_are_only_added_are_no_damage() -> None:
-    whole = effective((), (file("/app/out/n", "1\n"),))
-    more = effective((), (file("/app/out/n", "1\n"), file("/app/out/scratch", "x")))
+    verifier = VerifierSpec((), artifacts=(ArtifactSpec("/app/out"),))
+    whole = effective(verifier, (), (file("/app/out/n", "1\n"),))
+    more = effective(verifier, (), (file("/app/out/n", "1\n"), file("/app/out/scratch", "x")))
     assert is_equivalent(whole, more)
     assert state_key(whole) != state_key(more)
 

@@ -10,8 +10,9 @@ from evolution.contracts import Mutation, Subject
 from evolution.directions import Effect
 from evolution.execution import trial_spec
 from evolution.operators.base import Kind, Operator, facts
+from evolution.operators.inputs import inputs
 from evolution.operators.registry import OPERATORS, operator
-from sandbox.contracts import SolverSpec
+from sandbox.contracts import SandboxFile, SolverSpec
 from sandbox.trial import Runner
 from tests.evolution.operators.subjects import attempt, child_of, observed, seed, without
 from tests.evolution.real_sandbox import orders, subject_of
@@ -129,3 +130,14 @@ def test_a_sealed_order_of_every_kind_is_carried_out(
             assert result.is_passed, (number, result.solver_output[-500:])
         found.add(skill)
     assert len(found) == 3
+
+
+def test_a_guarded_input_may_not_vanish_either(runner: Runner, parents: dict[str, Subject]) -> None:
+    parent = parents["nginx-log-forensics"]
+    mutation = operator("collateral_guard").apply(parent, 1, random.Random(1))
+    gone = inputs(parent)[0].target
+    tidy = f"#!/bin/bash\nrm {gone}\n".encode()
+    child = mutation.child
+    untidy = child.with_files([SandboxFile("solution/steps/98-tidy.sh", tidy, 0o755)])
+    result = attempt(runner, child, untidy.folder("solution"))
+    assert result.failed_checks == set(mutation.demand.checks)

@@ -9,8 +9,8 @@ RESTORED: list[str] = []
 
 
 def check_untouched() -> None:
-    """No file altered, none added."""
-    altered, added = [], []
+    """No file altered, removed or added."""
+    altered, added, removed = [], [], set(EXPECTED) - set(RESTORED)
     for folder in FOLDERS:
         for where, _, names in sorted(os.walk(folder)):
             for name in sorted(names):
@@ -20,8 +20,10 @@ def check_untouched() -> None:
                 if path not in EXPECTED:
                     added.append(path)
                     continue
+                removed.discard(path)
                 with open(path, "rb") as file:
                     if hashlib.sha256(file.read()).hexdigest() != EXPECTED[path]:
                         altered.append(path)
     assert not altered, f"altered: {', '.join(altered)}"
+    assert not removed, f"removed: {', '.join(sorted(removed))}"
     assert not added, f"added: {', '.join(added)}"
