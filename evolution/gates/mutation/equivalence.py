@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from evolution.gates.mutation.mutant import text_of
 from sandbox.contracts import SandboxFile, VerifierSpec
@@ -49,19 +48,20 @@ def meaning(data: bytes) -> str | bytes:
     if text is None:
         return data
     if text.lstrip()[:1] in ("{", "["):
-        try:
-            return _canonical(json.loads(text))
-        except ValueError:
-            pass
-        try:
-            return "\n".join(_canonical(json.loads(line)) for line in text.splitlines() if line)
-        except ValueError:
-            pass
+        for read in (_canonical, _canonical_lines):
+            try:
+                return read(text)
+            except (ValueError, RecursionError):  # no such JSON, or nested beyond reading
+                continue
     return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def _canonical(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)
+
+
+def _canonical_lines(text: str) -> str:
+    return "\n".join(_canonical(line) for line in text.splitlines() if line)
 
 
 def state_key(state: State) -> str:

@@ -34,11 +34,13 @@ class Edit:
 
 def edits(source: str) -> list[Edit]:
     """Every damage that this code offers, in order of place; none when it does not parse."""
+    if "\r" in source.replace("\r\n", "\n"):
+        return []  # the parser takes it for the end of a line, and places would be wrong
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+        found = list(_Finder(source).find(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):  # broken, or nested beyond writing again
         return []
-    return sorted(_Finder(source).find(tree), key=lambda e: (e.start, e.end, e.kind, e.text))
+    return sorted(found, key=lambda e: (e.start, e.end, e.kind, e.text))
 
 
 def apply(source: str, edit: Edit) -> str:

@@ -14,7 +14,7 @@ _CONTROL = re.compile(
 )
 _CONTINUED = re.compile(r"(\\|\||&&|\(|,)\s*$")
 _BLOCK_BEGINS = re.compile(r"(\{|\bdo|\bthen|\belse)\s*$")
-_NUMBER = re.compile(r"(?<![\w$./-])\d+(?![\w./])")
+_NUMBER = re.compile(r"(?<![\w$./-])\d{1,30}(?![\w./])")
 _EXCHANGES = (
     ("-gt", "-ge"),
     ("-lt", "-le"),

@@ -18,7 +18,7 @@ LARGEST_BYTES = 4 * 1024 * 1024
 IDLE_ROUNDS = 12
 """So many rounds over all files without a damage mean that there is none left."""
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w])|(?<=\.)\d+\b")
+_NUMBER = re.compile(r"(?<![\w.])\d{1,30}(?![\w])|(?<=\.)\d{1,30}\b")
 _COMMENT = re.compile(r"^\s*(#(?!!)|//|;|--)")
 
 Damage = Callable[[bytes, random.Random], bytes | None]
@@ -173,9 +173,11 @@ def _json_of(data: bytes) -> Any:
     """The parsed value of a JSON table or list, else None."""
     try:
         value = json.loads(data)
-    except ValueError:
+        is_table = isinstance(value, dict | list) and bool(list(_nodes(value)))
+        _dump(value, data)
+    except (ValueError, RecursionError):  # lone surrogates and deep nests cannot be written again
         return None
-    return value if isinstance(value, dict | list) and value else None
+    return value if is_table else None
 
 
 def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:

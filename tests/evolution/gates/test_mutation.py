@@ -235,6 +235,35 @@ def test_files_that_are_only_added_are_no_damage() -> None:
     assert state_key(whole) != state_key(more)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[" * 900 + "1" + "]" * 900,
+        '["\\ud800", 1]',
+        "9" * 5000 + " lines\nand more\n",
+        "[" + "9" * 5000 + "]\n",
+    ],
+    ids=["open", "deep", "surrogate", "number", "number in JSON"],
+)
+def test_strange_results_are_damaged_and_compared_like_any_other(text: str) -> None:
+    state = (file("/app/out/n", text),)
+    assert list(islice(state_mutants(state, random.Random(0)), 8))
+    assert is_same_meaning(state[0], file("/app/out/n", f"{text} "))
+    assert not is_same_meaning(state[0], file("/app/out/n", text[1:]))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['"""A\rB"""\nx = 1\ny = 2\n', f"x = {'(' * 150}1{')' * 150}\n", f"x = 0x{'f' * 5000}\n"],
+)
+def test_strange_programs_are_damaged_or_left_alone(source: str) -> None:
+    for edit in python.edits(source):
+        python.apply(source, edit)
+    found = shell.edits(f"head -n {'9' * 5000} in.txt\n")
+    assert "alter a literal" not in {edit.kind for edit in found}
+
+
 def test_a_diff_is_short_and_says_when_a_file_is_gone() -> None:
     assert show(b"a\nb\n", b"a\nc\n").splitlines()[1:] == [" a", "-b", "+c"]
     assert show(b"a", None) == "(the file is gone)"
