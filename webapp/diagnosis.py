@@ -19,8 +19,6 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from kombu.exceptions import KombuError
 
-from sandbox.contracts import ImageSpec, Limits, NetworkMode, NetworkPolicy, SandboxFile
-from sandbox.errors import SandboxError
 from webapp import wiring
 
 LOW_BYTES, TOO_LOW_BYTES = 2 << 30, 256 << 20
@@ -137,22 +135,14 @@ def check_broker() -> Finding:
 
 def check_bubblewrap() -> Finding:
     """Whether a sandbox really starts and runs a command: the demo and the seeds need it."""
-    dockerfile = SandboxFile("Dockerfile", b"FROM debian:bookworm-slim\n")
-    spec = ImageSpec(files=(dockerfile,), is_host_root_compatible=True)
-    started = time.monotonic()
-    try:
-        backend = wiring.backend()
-        image = backend.prepare(spec)
-        with backend.start(image, Limits(), NetworkPolicy(NetworkMode.NO_NETWORK)) as sandbox:
-            result = sandbox.exec(["true"], timeout_seconds=10)
-        notes = backend.enforcement()
-    except (SandboxError, OSError) as error:
-        return Finding("bubblewrap", Level.FAIL, _one_line(error), _namespace_remedy())
-    if result.exit_status != 0:
-        text = f"a sandbox starts, but `true` ends with status {result.exit_status}"
-        return Finding("bubblewrap", Level.FAIL, text, _namespace_remedy())
-    text = f"a sandbox ran in {(time.monotonic() - started) * 1000:.0f} ms"
-    return Finding("bubblewrap", Level.OK, "; ".join([text, *notes]))
+    found = wiring.probe_sandbox()
+    bad = [one for one in found if not one.is_ok]
+    if bad:
+        text = "; ".join(f"{one.name}: {_on_one_line(one.detail)}" for one in bad)
+        remedy = "; ".join(one.remedy for one in bad if one.remedy)
+        return Finding("bubblewrap", Level.FAIL, text, remedy)
+    text = "; ".join(f"{one.name}: {one.detail}" for one in found if one.name != "limits")
+    return Finding("bubblewrap", Level.OK, text)
 
 
 def check_docker() -> Finding:
@@ -178,30 +168,9 @@ def check_models() -> Finding:
     return Finding("models", Level.OK, f"{count} configured")
 
 
-def _namespace_remedy() -> str:
-    """What usually forbids a sandbox, by looking for it."""
-    switches = {
-        "/proc/sys/user/max_user_namespaces": ("0", "sysctl -w user.max_user_namespaces=15000"),
-        "/proc/sys/kernel/unprivileged_userns_clone": (
-            "0",
-            "sysctl -w kernel.unprivileged_userns_clone=1",
-        ),
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
-            "1",
-            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-    }
-    for path, (bad, remedy) in switches.items():
-        with contextlib.suppress(OSError):
-            if Path(path).read_text().strip() == bad:
-                return f"as root: {remedy}"
-    if Path("/.dockerenv").exists():
-        return (
-            "run this container with --security-opt seccomp=unconfined"
-            " --security-opt systempaths=unconfined"
-        )
-    return "allow unprivileged user namespaces on this machine (Linux 5.11 or newer)"
-
-
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return _on_one_line(str(error)) or type(error).__name__
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -15,6 +15,7 @@ from evolution.ports import Author
 from sandbox import reaper
 from sandbox.backends import bubblewrap
 from sandbox.base import Backend
+from sandbox.findings import Finding
 from sandbox.trial import Runner
 
 _lock = threading.Lock()
@@ -32,6 +33,12 @@ def backend() -> Backend:
     """This process's way to run sandboxes."""
     with _lock:
         return _backend()
+
+
+def probe_sandbox() -> tuple[Finding, ...]:
+    """What was found when everything that a sandbox needs here was tried. Never raises."""
+    home = Path(settings.RATCHET_HOME)
+    return bubblewrap.probe(home / "sandboxes", home / "cache" / "images")
 
 
 def runner() -> Runner:
