@@ -98,8 +98,7 @@ class Runner:
         outcome, error = Outcome.INFRA_ERROR, ""
         try:
             self._run(spec, record)
-            reward = TrialResult(Outcome.FAIL, rewards=record.rewards).reward
-            outcome = Outcome.PASS if reward is not None and reward >= 1.0 else Outcome.FAIL
+            outcome = Outcome.PASS if _is_full(record.rewards) else Outcome.FAIL
         except InvalidReward as invalid:
             outcome, error = Outcome.INVALID_REWARD, str(invalid)
         except ImageBuildFailed as failure:
@@ -256,22 +255,26 @@ class Runner:
                 )
             sandbox.kill_all()
             self._read_checks(sandbox, record)
-            record.rewards = self._read_rewards(sandbox, record)
+            record.rewards = self._read_rewards(sandbox, is_separate=verifier.is_separate)
 
-    def _read_rewards(self, sandbox: Sandbox, record: _Record) -> Rewards:
+    def _read_rewards(self, sandbox: Sandbox, *, is_separate: bool) -> Rewards:
         sources = (ArtifactSpec(REWARD_TEXT), ArtifactSpec(REWARD_JSON))
         try:
             files = sandbox.read_files(sources, cap_bytes=4 * REWARD_CAP_BYTES)
         except TooLarge:
             raise InvalidReward("a reward file is larger than 64 KiB") from None
         try:
-            return read_rewards(files)
+            rewards = read_rewards(files)
         except InvalidReward as invalid:
-            usage = sandbox.usage()
-            if usage.oom_kills or usage.is_disk_full:
-                limit = "memory" if usage.oom_kills else "disk"
-                raise InvalidReward(f"{invalid} (the {limit} limit struck)") from None
-            raise
+            limit = _limit_struck(sandbox)
+            if not limit:
+                raise
+            raise InvalidReward(f"{invalid} (the {limit} limit struck)") from None
+        # Tests that were cut short say nothing about the work. In a shared sandbox it is not known
+        # whose doing it was: there the reward counts.
+        if is_separate and not _is_full(rewards) and (limit := _limit_struck(sandbox)):
+            raise InvalidReward(f"the {limit} limit struck while the work was judged")
+        return rewards
 
     def _read_checks(self, sandbox: Sandbox, record: _Record) -> None:
         try:
@@ -283,6 +286,16 @@ class Runner:
         if report is not None:
             record.checks, note = read_checks(report.data)
             record.note(note)
+
+
+def _is_full(rewards: Rewards) -> bool:
+    reward = TrialResult(Outcome.FAIL, rewards=rewards).reward
+    return reward is not None and reward >= 1.0
+
+
+def _limit_struck(sandbox: Sandbox) -> str:
+    usage = sandbox.usage()
+    return "memory" if usage.oom_kills else "disk" if usage.is_disk_full else ""
 
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:

@@ -134,6 +134,13 @@ class TestReal:
         assert (result.outcome, result.solver_end) == (Outcome.FAIL, SolverEnd.QUOTA)
         assert result.usage.is_disk_full
 
+    def test_a_verifier_that_a_limit_cuts_short_gives_no_reward(self, runner: Runner) -> None:
+        script = "python3 -c 'x = bytearray(400 << 20)'; echo $((! $?)) > /logs/verifier/reward.txt"
+        spec = _spec(verifier=_tests(script), limits=Limits(memory_bytes=100 * MIB))
+        result = runner.run(spec)
+        assert (result.outcome, result.rewards) == (Outcome.INVALID_REWARD, ())
+        assert "memory limit struck" in result.error
+
     def test_services_live_to_a_shared_verifier_only(self, runner: Runner) -> None:
         serve = "python3 -m http.server 8123 --bind 127.0.0.1 --directory data >/dev/null 2>&1 &"
         serve += "until (echo > /dev/tcp/127.0.0.1/8123) 2>/dev/null; do sleep 0.05; done"
