@@ -8,10 +8,11 @@ from textwrap import TextWrapper
 
 from evolution.contracts import Demand
 from evolution.directions import Aspect, Direction, Effect
+from evolution.harbor import strip_canary
+from evolution.operators.base import facts
 
 WIDTH = 100
 """Columns of what is added; the original keeps its own lines."""
-_CANARY = re.compile(r"^\s*(<!--.*canary.*-->|#.*canary.*)\s*$", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6}\s")
 _SECTION = re.compile(r"(?m)^##\s")
 _LIST = re.compile(r"\s*([-*]|\d+[.)])\s")
@@ -38,25 +39,27 @@ def render(original: str, demands: Iterable[Demand]) -> str:
     The leading canary lines of the original stay where they are, byte for byte.
     """
     ordered = sorted(demands, key=order_of)
-    canary, body = _split(original)
+    body = strip_canary(original)
+    head = original[: len(original) - len(body)]
+    canary = head if head.strip() else ""
     title, body = _title(body)
     for demand in ordered:
-        for name, value in demand.facts:
-            if name == "input":
-                body = _remarked(body, value)
+        for path in facts(demand, "input"):
+            body = _remarked(body, path)
     goal, work = _goal(body)
     before = [d.statement.situation for d in ordered if d.direction is not Direction.LENGTH]
     after = [d.statement.situation for d in ordered if d.direction is Direction.LENGTH]
-    parts = [title, goal, *map(_wrapped, before), work, *map(_wrapped, after)]
+    parts = [title, goal, *map(wrapped, before), work, *map(wrapped, after)]
     conditions = _conditions(ordered)
     if conditions:
         has_sections = _SECTION.search(body) is not None
         parts.append("## Conditions" if has_sections else "Conditions that the result must meet:")
-        parts.append("\n".join(_wrapped(one, "- ") for one in conditions))
+        parts.append("\n".join(wrapped(one, "- ") for one in conditions))
     return canary + "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _wrapped(text: str, head: str = "") -> str:
+def wrapped(text: str, head: str = "") -> str:
+    """Running text in lines of at most `WIDTH` columns; `head` begins the first, e.g. a bullet."""
     if not text:
         return ""
     filler = TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -70,9 +73,9 @@ def _conditions(demands: list[Demand]) -> list[str]:
     others: list[str] = []
     for demand in demands:
         for line in filter(None, demand.statement.requirement.split("\n")):
-            target = next((value for name, value in demand.facts if name == "input"), None)
-            if target is not None and line == restored([target]):
-                alike.append(target)
+            targets = facts(demand, "input")
+            if targets and line == restored([*targets]):
+                alike += targets
             else:
                 others.append(line)
     return ([restored(alike)] if alike else []) + others
@@ -103,19 +106,6 @@ def _goal(body: str) -> tuple[str, str]:
             return "", whole
         first = f"{first}\n\n{block}"
     return (first, rest.strip("\n")) if rest.strip() else ("", whole)
-
-
-def _split(text: str) -> tuple[str, str]:
-    lines = text.splitlines(keepends=True)
-    count = 0
-    for number, line in enumerate(lines):
-        if _CANARY.match(line):
-            count = number + 1
-        elif line.strip():
-            break
-        elif count:
-            count = number + 1
-    return "".join(lines[:count]), "".join(lines[count:])
 
 
 def _title(body: str) -> tuple[str, str]:

@@ -8,22 +8,18 @@ counts only where the run can be measured, so an unknown kind is a complaint, no
 from __future__ import annotations
 
 from evolution.contracts import Demand, Mutation
+from evolution.operators.base import facts
 from sandbox.contracts import TrialResult
 
 SHARE = 0.7
 """The most of a limit that the oracle may need."""
 
 
-def fact(demand: Demand, name: str) -> str | None:
-    """The first value of this name among the demand's facts."""
-    return next((value for key, value in demand.facts if key == name), None)
-
-
 def limit_of(demand: Demand) -> float | None:
     """The limit, or None where the demand names none that can be read."""
-    value = fact(demand, "budget_limit")
+    value = next(iter(facts(demand, "budget_limit")), "")
     try:
-        limit = float(value or "")
+        limit = float(value)
     except ValueError:
         return None
     return limit if limit > 0 else None
@@ -31,15 +27,15 @@ def limit_of(demand: Demand) -> float | None:
 
 def spent(demand: Demand, result: TrialResult) -> float | None:
     """What this run spent of the limit, or None where it was not measured."""
-    kind = fact(demand, "budget_kind")
+    kind = next(iter(facts(demand, "budget_kind")), "")
     if kind == "memory_bytes":
         return result.usage.peak_memory_bytes
     if kind == "disk_bytes":
         return result.usage.disk_bytes
     if kind == "processes":
         return result.usage.peak_processes
-    path = fact(demand, "budget_path")
-    if path is None or result.state is None:
+    path = next(iter(facts(demand, "budget_path")), "")
+    if not path or result.state is None:
         return None
     found = [f for f in result.state if f.path == path or f.path.startswith(f"{path}/")]
     if kind == "bytes":

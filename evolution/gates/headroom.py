@@ -7,15 +7,13 @@ from collections.abc import Callable
 from evolution.bundle import BundleError
 from evolution.contracts import Evidence, GateResult
 from evolution.gates.answers import failed, inconclusive, machinery_fault, passed
+from evolution.gates.budgets import SHARE
 from evolution.gates.case import Case
 from evolution.gates.desk import Steps
 from evolution.gates.specs import oracle_asks
 from sandbox.contracts import TrialResult, TrialSpec
 
 GATE = "headroom"
-SHARE = 0.7
-"""The most of a limit that the oracle may need."""
-
 Measure = tuple[str, Callable[[TrialSpec], float | None], Callable[[TrialResult], float | None]]
 MEASURES: tuple[Measure, ...] = (
     ("memory", lambda s: s.limits.memory_bytes, lambda r: r.usage.peak_memory_bytes),

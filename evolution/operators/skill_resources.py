@@ -14,6 +14,7 @@ from itertools import chain
 from evolution.composition import covers, step_path
 from evolution.contracts import Mutation, Statement, Subject
 from evolution.directions import Aspect, Direction, Effect
+from evolution.gates.budgets import SHARE
 from evolution.operators.base import Operator
 from evolution.operators.inputs import site, writing_refusal
 from evolution.operators.outputs import known_inputs, output_roots, outputs, outputs_refusal
@@ -23,8 +24,6 @@ from evolution.rendering import listed
 from evolution.sequence import EditKind, Pair, SequenceEdit
 from sandbox.contracts import SandboxFile
 
-SHARE = 0.7
-"""The most that the reference solution may need of a limit."""
 _GUARD = 1.02
 _SMALLEST = 4_000
 _LEAST_MEMORY_MB = 256

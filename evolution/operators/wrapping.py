@@ -18,7 +18,7 @@ from evolution.composition import (
 )
 from evolution.contracts import Demand, FileEdit, Mutation, Statement, Subject
 from evolution.families.registry import instruction_of
-from evolution.operators.base import Operator, live
+from evolution.operators.base import Operator, facts, live
 from evolution.rendering import render
 from evolution.sequence import SequenceEdit, apply_edit
 from sandbox.contracts import SandboxFile
@@ -180,12 +180,8 @@ def _control(draft: Draft, base: Bundle, child: Bundle, added: tuple[str, ...]) 
 def _instruction(subject: Subject, demand: Demand, child: Bundle) -> SandboxFile:
     own = instruction_of(child)
     text = own if own is not None else subject.root_instruction
-    demands = [d for d in subject.demands if own is None or not _is_of_family(d)]
+    demands = [d for d in subject.demands if own is None or not facts(d, "gene")]
     return SandboxFile("instruction.md", render(text, [*demands, demand]).encode())
-
-
-def _is_of_family(demand: Demand) -> bool:
-    return any(name == "gene" for name, _ in demand.facts)
 
 
 def lineage_entries(operator: Operator, subject: Subject) -> dict[str, object]:

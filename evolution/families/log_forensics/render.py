@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files as resources
-from textwrap import TextWrapper
 from typing import Any
 
 from evolution.bundle import Bundle
 from evolution.families.log_forensics import world as worlds
 from evolution.families.log_forensics.truth import truth
+from evolution.rendering import wrapped
 from sandbox.contracts import SandboxFile
 
 SLUG = "auth-log-forensics"
@@ -126,13 +126,7 @@ def instruction(genes: Mapping[str, int]) -> str:
         [texts["volume"].replace("MEMORY", memory) if genes["volume"] else ""],
         ["Write to `/app/out`:"],
     ]
-    prose = [_wrapped(" ".join(filter(None, sentences))) for sentences in paragraphs]
+    prose = [wrapped(" ".join(filter(None, sentences))) for sentences in paragraphs]
     asked = [texts["report"], *(texts[f"{gene} file"] for gene in GENES if genes[gene])]
-    prose.append("\n".join(_wrapped(item, "- ") for item in asked))
+    prose.append("\n".join(wrapped(item, "- ") for item in asked))
     return "\n\n".join(filter(None, prose)) + "\n"
-
-
-def _wrapped(text: str, head: str = "") -> str:
-    filler = TextWrapper(100, break_long_words=False, break_on_hyphens=False)
-    filler.initial_indent, filler.subsequent_indent = head, " " * len(head)
-    return filler.fill(text) if text else ""
