@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from evolution.tar_stream import tar_gz
 from webapp.models import Blob, Environment
 from webapp.presentation.diffs import FileEntry
-from webapp.store import load_blobs
+from webapp.store import load_blobs, load_bundle
 
 FILE_CAP_BYTES = 1_000_000
 """Larger files are offered for download and not shown."""
@@ -41,21 +39,8 @@ def read_file(environment: Environment, path: str) -> bytes | None:
 
 def archive(environment: Environment, folder: str) -> bytes:
     """The bundle as a `.tar.gz` with one Harbor folder; the same bytes every time."""
-    entries = manifest(environment)
-    contents = load_blobs(e.digest for e in entries if e.link is None)
-    plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry in entries:
-            info = tarfile.TarInfo(f"{folder}/{entry.path}")
-            info.mode = entry.mode
-            if entry.link is not None:
-                info.type, info.linkname = tarfile.SYMTYPE, entry.link
-                tar.addfile(info)
-                continue
-            data = contents[entry.digest]
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return gzip.compress(plain.getvalue(), 6, mtime=0)
+    files = load_bundle(environment).files
+    return b"".join(tar_gz(replace(file, path=f"{folder}/{file.path}") for file in files))
 
 
 @dataclass(frozen=True, slots=True)
