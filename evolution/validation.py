@@ -18,7 +18,6 @@ BUNDLE_CAP_BYTES = 512 * 1024 * 1024
 FILE_COUNT_CAP = 20_000
 INSTRUCTION_CAP_BYTES = 1_000_000
 
-_SINGLE_FILES = ("task.toml", "instruction.md")
 _UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\U000e0000-\U000e007f]")
 _CANARY = re.compile(rb"canary", re.IGNORECASE)
 

@@ -28,7 +28,7 @@ def check(case: Case) -> Steps:
     whole = reference_files(case.bundle)
     left_out = [demand for demand in live if edited(whole, demand.omit) != whole]
     asks = [
-        Ask(solution_spec(case.bundle, edited(whole, demand.omit)), f"without:{demand.id}"[:60])
+        Ask(solution_spec(case.bundle, edited(whole, demand.omit)), f"without:{demand.id}")
         for demand in left_out
     ]
     oracle = oracle_asks(case)[0]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from evolution.composition import artifacts_of, covers
-from evolution.contracts import Demand, Subject
+from evolution.contracts import Subject
 from evolution.operators import dockerfile
 from evolution.operators.base import facts
 from sandbox.contracts import SandboxFile
@@ -189,8 +189,3 @@ def replaced(
     put = [SandboxFile(DOCKERFILE, dockerfile.with_copy(text, folder, path).encode(), mode)]
     put += [SandboxFile(f"environment/{folder}/{f.path}", f.data, f.mode, f.link) for f in files]
     return put, [f"environment/{hidden.context}"]
-
-
-def covered_inputs(demands: tuple[Demand, ...]) -> tuple[str, ...]:
-    """The inputs that earlier demands have hidden, and that are restored by the solver."""
-    return tuple(sorted(path for demand in demands for path in facts(demand, "input")))

@@ -38,10 +38,6 @@ class _State:
     def variables(self) -> dict[str, str]:
         return {**self.arguments, **self.env}
 
-    def as_image(self) -> Image:
-        env = tuple(self.env.items())
-        return Image("", "bubblewrap", "", self.workdir, env, self.user)
-
 
 def build_image(backend: BubblewrapBackend, spec: ImageSpec) -> Image:
     """The image of a spec, from the cache or built. Raises what `Backend.prepare` names."""
