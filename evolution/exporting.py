@@ -190,9 +190,9 @@ def verify_export(folder: Path) -> tuple[str, ...]:
     """
     found = _Found()
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest = json.loads((folder / "manifest.json").read_bytes())
         environments = [(str(e["path"]), str(e["digest"])) for e in manifest["environments"]]
-        sums = (folder / "checksums.sha256").read_text().splitlines()
+        sums = (folder / "checksums.sha256").read_text("utf-8").rstrip("\n").split("\n")
     except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
         return (f"manifest.json or checksums.sha256 cannot be read: {error}",)
     for line in sums:
