@@ -149,6 +149,11 @@ class Trace:
     is_complete: bool = True
     note: str = ""
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether reads and programs could not be followed at all, so that none says nothing."""
+        return not (self.is_complete or self.read or self.commands)
+
 
 class SolverEnd(StrEnum):
     """How the solver phase ended: a label beside the outcome, never an outcome."""

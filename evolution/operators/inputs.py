@@ -110,9 +110,9 @@ def inputs(subject: Subject) -> tuple[Input, ...]:
 
 
 def _is_read(subject: Subject, target: str) -> bool:
-    """Whether the oracle opened the file; without a trace, whether its solution names it."""
+    """Whether the oracle opened the file; where nobody saw, whether its solution names it."""
     trace = subject.oracle.result.trace if subject.oracle else None
-    if trace is not None:
+    if trace is not None and not trace.is_blind:
         return target in trace.read
     needle = posixpath.basename(target).encode()
     return any(

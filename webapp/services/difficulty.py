@@ -31,7 +31,7 @@ def store_scores(environment: Environment, verification: Verification) -> None:
         .first()
     )
     trace = unpack_result(bytes(row.record)).trace if row is not None else None
-    if trace is None:
+    if trace is None or trace.is_blind:
         return
     sequence = tuple(msgspec.convert(environment.sequence, list[Pair]))
     found = policy_free.measure(sequence, trace, load_bundle(environment).folder("solution"))

@@ -14,9 +14,10 @@ import pytest
 from evolution.contracts import Subject
 from evolution.directions import Aspect, Direction, Effect
 from evolution.operators.base import Kind, Operator, facts
+from evolution.operators.inputs import inputs
 from evolution.operators.registry import OPERATORS, in_cell, in_direction, operator
 from evolution.sequence import apply_edit
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import SandboxFile, Trace
 from tests.evolution.operators.subjects import INPUT, after, small
 from tests.evolution.real_sandbox import DOCKERFILE, ORDERS, orders
 
@@ -209,3 +210,19 @@ def test_inputs_among_the_results_cannot_be_guarded() -> None:
     bundle = parent.bundle.with_files([SandboxFile("task.toml", text.encode())])
     reason = operator("collateral_guard").applies_to(replace(parent, bundle=bundle))
     assert "no folder of their own" in (reason or "")
+
+
+def test_a_trace_that_saw_nothing_is_as_good_as_none() -> None:
+    parent = small()
+    assert parent.oracle is not None
+    blind = Trace(written=("/app/out/report.json",), is_complete=False, note="deaf")
+    unseen = [
+        replace(
+            parent, oracle=replace(parent.oracle, result=replace(parent.oracle.result, trace=t))
+        )
+        for t in (blind, None)
+    ]
+    for one in OPERATORS:
+        reasons = [one.applies_to(subject) for subject in unseen]
+        assert reasons[0] == reasons[1]
+    assert [inputs(subject)[0].target for subject in unseen] == [INPUT] * 2
