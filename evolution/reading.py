@@ -33,12 +33,13 @@ DEPTH_CAP = 32
 """How many folders deep a tree is searched for environments."""
 
 
-def find_bundles(path: Path) -> Iterator[Found]:
+def find_bundles(path: Path, *, has_git_modes: bool = False) -> Iterator[Found]:
     """Everything at this path, in order: each environment once, read or refused.
 
     A folder with a `task.toml` is one environment. Any other folder is searched, archives in it
     included; links to folders are not followed; a folder beside environments that holds none is
-    refused. In a git checkout, modes are as git keeps them. Never raises on what it finds.
+    refused. In a git checkout, and with `has_git_modes` in any folder, modes are as git keeps them.
+    Never raises on what it finds.
     """
     try:
         kind = os.stat(path).st_mode
@@ -46,7 +47,7 @@ def find_bundles(path: Path) -> Iterator[Found]:
         yield Refusal(str(path), "", os_reason(error))
         return
     if stat.S_ISDIR(kind):
-        yield from _or_nothing(path, _search(path, 0, _is_in_git(path.resolve())))
+        yield from _or_nothing(path, _search(path, 0, has_git_modes or _is_in_git(path.resolve())))
     elif stat.S_ISREG(kind):
         yield from find_in_archive(path)
     else:

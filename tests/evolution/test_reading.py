@@ -77,6 +77,10 @@ def test_in_a_git_checkout_modes_are_gits_and_git_itself_is_left_out(tmp_path: P
     write_bundle(sample_bundle(), tmp_path / "repo" / "task")
     for path in (tmp_path / "repo" / "task").rglob("*"):
         path.chmod(path.stat().st_mode & 0o700)  # as cloned under a strict umask
+    assert _bundle(tmp_path / "repo") != sample_bundle()
+    (told,) = find_bundles(tmp_path / "repo", has_git_modes=True)
+    assert isinstance(told, FoundBundle)
+    assert told.bundle == sample_bundle()
     (tmp_path / "repo" / ".git").mkdir()
     (tmp_path / "repo" / ".git" / "task.toml").write_text("")
     assert _bundle(tmp_path / "repo") == sample_bundle()

@@ -79,7 +79,7 @@ class Command(BaseCommand):
 
     def _import_seeds(self) -> list[Lineage]:
         folder = Path(settings.BASE_DIR) / "seeds"
-        found = list(find_bundles(folder))
+        found = list(find_bundles(folder, has_git_modes=True))  # also from an image or an archive
         lineages = []
         for item in found:
             if not isinstance(item, FoundBundle):
