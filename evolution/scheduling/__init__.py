@@ -1,5 +1,5 @@
 """Which parent comes next. Pure functions of a lineage's own results."""
 
-from evolution.scheduling.parents import Node, choose_parent, choose_parents
+from evolution.scheduling.parents import choose_parent
 
-__all__ = ["Node", "choose_parent", "choose_parents"]
+__all__ = ["choose_parent"]

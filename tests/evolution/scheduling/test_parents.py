@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evolution.scheduling import Node, choose_parent, choose_parents
+from evolution.scheduling import choose_parent
 
 DIGESTS = st.lists(
     st.text("0123456789abcdef", min_size=4, max_size=4), min_size=1, max_size=8, unique=True
@@ -35,29 +35,3 @@ def test_the_order_of_the_candidates_does_not_matter(
 def test_without_a_candidate_there_is_no_choice() -> None:
     with pytest.raises(ValueError, match="no parent"):
         choose_parent([], seed=0, ordinal=0)
-
-
-def nodes(*generations: int) -> list[Node]:
-    return [Node(f"{at:02d}", generation) for at, generation in enumerate(generations)]
-
-
-def test_parents_are_of_the_latest_generation_before() -> None:
-    lineage = nodes(0, 1, 1, 2)
-    assert set(choose_parents(lineage, 2, 4, seed=1)) == {"01", "02"}
-    assert set(choose_parents(lineage, 3, 2, seed=1)) == {"03"}
-    assert set(choose_parents(lineage, 5, 2, seed=1)) == {"03"}
-    assert choose_parents([], 1, 2, seed=1) == ()
-
-
-def test_no_parent_gets_more_than_its_share() -> None:
-    assert len(choose_parents(nodes(0), 1, 9, seed=1)) == 4
-    assert Counter(choose_parents(nodes(0, 1, 1), 2, 9, seed=1)).most_common(1)[0][1] == 4
-
-
-def test_the_seed_decides_who_comes_first() -> None:
-    lineage = nodes(0, 1, 1, 1)
-    assert {choose_parents(lineage, 2, 1, seed=seed) for seed in range(20)} == {
-        ("01",),
-        ("02",),
-        ("03",),
-    }
