@@ -39,12 +39,12 @@ def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str)
         directions=tuple(Direction(value) for value in step.run.directions),
         avoid=steps.step_operators(step),
     )
-    with _held(step):
-        result = evolve_step(
-            load_subject(step.parent), author, runner, DatabaseJournal(step), config
-        )
-    # From here on in transactions: nothing slow, and only while the lease is ours.
     try:
+        with _held(step):
+            result = evolve_step(
+                load_subject(step.parent), author, runner, DatabaseJournal(step), config
+            )
+        # From here on in transactions: nothing slow, and only while the lease is ours.
         steps.record_step(step, result, time.monotonic() - started)
     except TransitionRefused:
         logger.warning("step %s: the lease was lost, its result is dropped", step.pk)
