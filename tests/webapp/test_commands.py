@@ -11,7 +11,8 @@ from django.core.management.base import CommandError
 
 from evolution.exporting import verify_export
 from tests.webapp.rows import make_child, make_seed, make_user
-from webapp.models import Role
+from webapp.lifecycle import RunStatus
+from webapp.models import EvolutionRun, Role
 from webapp.services import datasets, reviews
 
 COMMANDS = sorted(
@@ -66,3 +67,14 @@ def test_what_is_not_there_is_one_line() -> None:
         with pytest.raises(CommandError) as error:
             call_command(command, *arguments, stdout=StringIO(), stderr=StringIO())
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_whose_process_was_killed_can_be_resumed() -> None:
+    make_seed()
+    run = EvolutionRun.objects.create(name="killed", status=RunStatus.RUNNING, seed=1)
+    out = StringIO()
+    call_command("evolve", "--resume", str(run.pk), stdout=out, stderr=StringIO())
+    run.refresh_from_db()
+    assert run.status == RunStatus.COMPLETED
+    assert "sandboxes" in out.getvalue()

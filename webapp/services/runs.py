@@ -21,6 +21,7 @@ from webapp.services import transitions, verifications
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 from webapp.services.events import append_event
 
+NAME_CAP = 200
 OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
@@ -40,6 +41,10 @@ def create_run(
         raise NotAllowed("only operators start runs; ask one")
     if not lineages:
         raise InvalidInput("choose at least one lineage to evolve", "lineages")
+    if not 0 <= seed < 2**63:
+        raise InvalidInput("the seed must be between 0 and 2^63 - 1", "seed")
+    if len(name) > NAME_CAP or not name.isprintable():
+        raise InvalidInput(f"a name is one line of at most {NAME_CAP} characters", "name")
     if not 1 <= generations <= 50:
         raise InvalidInput("generations must be between 1 and 50", "generations")
     if not 1 <= children <= 4:

@@ -164,7 +164,16 @@ def test_what_makes_no_sense_is_refused() -> None:
     seed, ana = make_seed(), make_user("ana")
     with pytest.raises(NotAllowed):
         runs.create_run(lineages=[seed.lineage], user=ana)
-    for wrong in ({"lineages": []}, {"generations": 0}, {"children": 9}):
+    wrong: tuple[dict[str, object], ...] = (
+        {"lineages": []},
+        {"generations": 0},
+        {"children": 9},
+        {"seed": -1},
+        {"seed": 2**63},
+        {"name": "x" * 201},
+        {"name": "a\0b"},
+    )
+    for values in wrong:
         with pytest.raises(InvalidInput):
-            runs.create_run(**{"lineages": [seed.lineage], **wrong})  # type: ignore[arg-type]
+            runs.create_run(**{"lineages": [seed.lineage], **values})  # type: ignore[arg-type]
     assert not EvolutionRun.objects.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 
@@ -43,7 +44,9 @@ class Command(BaseCommand):
         parser.add_argument("--effort", choices=[e.value for e in Effort], default="low")
         parser.add_argument("--author", choices=["procedural"], default="procedural")
         parser.add_argument("--queue", action="store_true", help="let the workers do it")
-        parser.add_argument("--resume", type=int, metavar="RUN", help="go on with a paused run")
+        parser.add_argument(
+            "--resume", type=int, metavar="RUN", help="go on with a paused or killed run"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -56,6 +59,8 @@ class Command(BaseCommand):
             self.stdout.write(f"run {run.pk} is queued; watch it at /runs/{run.pk}/")
             return
         progress = ProgressLine(self.stderr)
+        # Whoever ends us by SIGTERM wants what Ctrl-C does: the run left paused, not half running.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             inline.carry_out(
                 run,
@@ -69,6 +74,7 @@ class Command(BaseCommand):
             runs.pause_run(run, None)
             raise CommandError(f"paused; go on with: manage.py evolve --resume {run.pk}") from None
         finally:
+            signal.signal(signal.SIGTERM, before)
             progress.end()
         self._report(run, is_json=options["json"])
 
@@ -77,8 +83,11 @@ class Command(BaseCommand):
             run = EvolutionRun.objects.filter(pk=options["resume"]).first()
             if run is None:
                 raise CommandError(f"no run {options['resume']}; see /runs/")
-            with dispatch.muted():
-                runs.resume_run(run, None)
+            if (
+                run.status != RunStatus.RUNNING
+            ):  # running: whoever worked on it was killed, or works
+                with dispatch.muted():
+                    runs.resume_run(run, None)
             return run
         lineages = Lineage.objects.order_by("pk")
         if options["seeds"]:
