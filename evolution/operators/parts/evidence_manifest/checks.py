@@ -5,13 +5,17 @@ import hashlib
 import io
 import json
 import os
-from pathlib import Path
-from typing import Any
 
 FOLDER = "/app/evidence"
 OUTPUTS: list[str] = []
 INPUTS: list[str] = []
 IS_CHAINED = False
+
+
+def content(path: str) -> bytes:
+    """A file's bytes."""
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def results() -> dict[str, bytes]:
@@ -21,11 +25,11 @@ def results() -> dict[str, bytes]:
         paths = [top] if os.path.isfile(top) else []
         for where, _, names in os.walk(top):
             paths += [os.path.join(where, name) for name in names]
-        found.update({path: Path(path).read_bytes() for path in paths})
+        found.update({path: content(path) for path in paths})
     return {path: found[path] for path in sorted(found, key=str.encode)}
 
 
-def flat(value: Any) -> list[Any]:
+def flat(value: object) -> list[object]:
     """All leaves of a JSON document."""
     if isinstance(value, dict):
         value = list(value.values())
@@ -54,9 +58,9 @@ def values(path: str, data: bytes) -> set[str]:
 
 def rows(name: str) -> list[list[str]]:
     """The lines of one file, split at tabs."""
-    path = Path(FOLDER, name)
-    assert path.is_file(), f"{path} is not there"
-    return [line.split("\t") for line in path.read_bytes().decode().rstrip("\n").split("\n")]
+    path = f"{FOLDER}/{name}"
+    assert os.path.isfile(path), f"{path} is not there"
+    return [line.split("\t") for line in content(path).decode().rstrip("\n").split("\n")]
 
 
 def compare(name: str, wanted: list[list[str]]) -> None:
@@ -86,7 +90,7 @@ def check_provenance() -> None:
     """One line for each value, with the place where it first occurs."""
     seen = {one for path, data in results().items() for one in values(path, data)}
     assert seen, "the results hold no values"
-    texts = [(path, Path(path).read_bytes().decode()) for path in INPUTS]
+    texts = [(path, content(path).decode()) for path in INPUTS]
     wanted = []
     for value in sorted(seen, key=str.encode):
         places = ((path, text, text.find(value)) for path, text in texts)

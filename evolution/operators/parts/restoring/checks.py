@@ -1,7 +1,7 @@
 """The restored input is what it was."""
 
 import hashlib
-from pathlib import Path
+import os
 
 TARGET = "/app/data/input"
 BYTES = 0
@@ -10,8 +10,8 @@ SHA256 = ""
 
 def check_restored() -> None:
     """Byte for byte."""
-    path = Path(TARGET)
-    assert path.is_file(), f"{TARGET} is not there"
-    data = path.read_bytes()
+    assert os.path.isfile(TARGET), f"{TARGET} is not there"
+    with open(TARGET, "rb") as file:
+        data = file.read()
     assert len(data) == BYTES, f"{TARGET} has {len(data)} bytes where the original had {BYTES}"
     assert hashlib.sha256(data).hexdigest() == SHA256, f"{TARGET} differs from the original"
