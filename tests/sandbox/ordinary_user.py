@@ -29,7 +29,8 @@ def _closed_top(path: Path) -> Path | None:
 def _needed() -> dict[Path, Path]:
     """Folder that is needed → the closed folder above it."""
     folders = {Path(p).resolve() for p in (sys.base_prefix, sys.prefix, _ROOT)}
-    return {folder: top for folder in folders if (top := _closed_top(folder)) is not None}
+    outermost = [one for one in folders if not folders.intersection(one.parents)]
+    return {folder: top for folder in outermost if (top := _closed_top(folder)) is not None}
 
 
 def _become_ordinary() -> None:
