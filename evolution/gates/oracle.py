@@ -61,7 +61,7 @@ def complaint(ask: Ask, result: TrialResult) -> str | None:
         return None
     if result.solver_end is SolverEnd.TIMEOUT:
         seconds = ask.spec.solver.timeout_seconds
-        return f"the reference solution does not end: stopped by its time-out of {seconds:g} s"
+        return f"the reference solution does not end within the {seconds:g} s that it is given"
     if result.solver_end is not SolverEnd.DONE:
         return f"the reference solution was {ENDS[result.solver_end]}"
     if result.outcome is Outcome.INVALID_REWARD:

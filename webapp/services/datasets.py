@@ -27,7 +27,7 @@ def freeze(
     if user is not None and not user.has_role(Role.CURATOR):
         raise NotAllowed("only curators freeze datasets; ask one")
     slug = slugify(name)
-    if not slug or len(name) > 100:
+    if not slug or len(name) > 100 or not name.isprintable():
         raise InvalidInput("give the dataset a name of 1 to 100 letters or digits", "name")
     with transaction.atomic():
         members = list(

@@ -46,6 +46,19 @@ def extend(row: Leased) -> bool:
     return rows.update(lease_expires_at=_until()) == 1
 
 
+def put_back(row: Leased, reason: str) -> None:
+    """Queue work again that could not be done now. Raises TransitionRefused for a zombie."""
+    transitions.move(
+        row,
+        "status",
+        RunStatus.QUEUED,
+        sources=[RunStatus.RUNNING],
+        where={"attempt": row.attempt},
+        set_fields={"lease_expires_at": None, "sent_at": timezone.now()},
+        reason=reason,
+    )
+
+
 def expire(now: datetime | None = None) -> int:
     """Put work back whose worker went silent; returns how many.
 

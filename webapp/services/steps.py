@@ -8,12 +8,18 @@ from django.utils import timezone
 from evolution.contracts import StepEnd, StepResult
 from webapp.lifecycle import RunStatus
 from webapp.models import Environment, EvolutionStep
-from webapp.services import transitions
+from webapp.services import leases, transitions
 from webapp.services.runs import advance_run
 
 
 def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None:
-    """Close a step and make the next ones due. Raises TransitionRefused for a zombie worker."""
+    """Close a step and make the next ones due; one that the machinery spoiled is queued again.
+
+    Raises TransitionRefused for a zombie worker.
+    """
+    if result.end is StepEnd.INCONCLUSIVE and step.attempt < leases.MAX_ATTEMPTS:
+        leases.put_back(step, _line(result))
+        return
     accepted = result.accepted
     child = None
     if accepted is not None:

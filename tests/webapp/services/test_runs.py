@@ -57,6 +57,19 @@ def test_a_run_makes_one_step_at_a_time_in_a_lineage_and_completes() -> None:
     ), "children spread over the valid parents"
 
 
+def test_a_step_that_the_machinery_spoiled_is_tried_three_times() -> None:
+    seed = make_seed()
+    run = runs.create_run(lineages=[seed.lineage], generations=2, children=1)
+    for attempt in range(1, leases.MAX_ATTEMPTS + 1):
+        step = _open_step(run)
+        assert leases.claim(step)
+        assert step.attempt == attempt
+        steps.record_step(step, StepResult(StepEnd.INCONCLUSIVE), 1.0)
+    run.refresh_from_db()
+    assert run.status == RunStatus.COMPLETED
+    assert run.steps.get().end == StepEnd.INCONCLUSIVE
+
+
 def test_a_lineage_without_a_valid_child_ends_there() -> None:
     seed = make_seed()
     run = runs.create_run(lineages=[seed.lineage], generations=3, children=1)
