@@ -45,8 +45,8 @@ class Command(BaseCommand):
         parser.add_argument("--no-serve", action="store_true", help="end after the summary")
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
         parser.add_argument("--seed", type=int, default=1, help="the run's random seed")
-        parser.add_argument("--generations", type=int, default=3)
-        parser.add_argument("--children", type=int, default=2, help="per lineage and generation")
+        parser.add_argument("--generations", type=int, default=4)
+        parser.add_argument("--children", type=int, default=1, help="per lineage and generation")
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *args: Any, **options: Any) -> None:
