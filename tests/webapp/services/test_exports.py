@@ -11,6 +11,7 @@ from evolution.reading import FoundBundle, find_bundles
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.models import DatasetVersion, DifficultyScore, Role
 from webapp.services import datasets, exports, reviews
+from webapp.services.errors import InvalidInput
 
 pytestmark = pytest.mark.django_db
 
@@ -42,3 +43,11 @@ def test_a_folder_is_whole_and_says_so_itself(version: DatasetVersion, tmp_path:
     with pytest.raises(FileExistsError):
         exports.export_folder(version, target)
     assert [path.name for path in tmp_path.iterdir()] == ["set-one-v1"]
+
+
+def test_a_name_that_cannot_be_shown_makes_no_dataset(version: DatasetVersion) -> None:
+    ids = [version.members.get().environment_id]
+    for name in ("", "x" * 101, "a\0b", "two\nlines", "escape\x1b[31m"):
+        with pytest.raises(InvalidInput):
+            datasets.freeze(name, ids, None)
+    assert DatasetVersion.objects.count() == 1
