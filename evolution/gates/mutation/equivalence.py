@@ -70,7 +70,12 @@ def state_key(state: State) -> str:
     for path in sorted(state):
         file = state[path]
         said = meaning(file.data) if file.link is None else f"-> {file.link}"
-        total.update(path.encode() + b"\0")
-        total.update(said.encode() if isinstance(said, str) else said)
+        total.update(_encoded(path) + b"\0")
+        total.update(_encoded(said) if isinstance(said, str) else said)
         total.update(b"\0")
     return total.hexdigest()
+
+
+def _encoded(text: str) -> bytes:
+    """Text with lone surrogates, which names that are no UTF-8 have, and JSON may have."""
+    return text.encode("utf-8", "surrogatepass")

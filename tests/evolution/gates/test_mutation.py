@@ -274,3 +274,11 @@ def test_a_diff_is_short_and_says_when_a_file_is_gone() -> None:
 def test_the_example_program_has_damages_of_every_kind() -> None:
     kinds = {edit.kind for edit in python.edits(REPORT)}
     assert {"drop a statement", "alter a literal"} <= kinds
+
+
+def test_names_and_json_that_are_no_unicode_have_a_key_of_their_own() -> None:
+    latin, other = (byte.decode(errors="surrogateescape") for byte in (b"caf\xe9", b"caf\xe8"))
+    keys = {state_key({name: SandboxFile(name, b"1")}) for name in (latin, other, "caf")}
+    assert len(keys) == 3
+    said = state_key({"a.json": SandboxFile("a.json", b'{"a": "\\ud800"}')})
+    assert said != state_key({"a.json": SandboxFile("a.json", b'{"a": "\\ud801"}')})
