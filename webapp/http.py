@@ -26,6 +26,8 @@ from webapp.models import Role, User
 
 View = Callable[..., HttpResponseBase]
 READ = ("GET", "HEAD")
+QUERY_CAP = 4000
+"""The longest query string, in characters: pages repeat it in every link that keeps the filters."""
 PUBLIC = 0
 """The required role of a page that needs no sign-in."""
 
@@ -55,6 +57,8 @@ def allow(role: Role, *methods: str) -> Callable[[View], View]:
                 raise PermissionDenied(f"This needs the role {role.label.lower()}.")
             if request.method not in permitted:
                 return HttpResponseNotAllowed(permitted)
+            if len(request.META["QUERY_STRING"]) > QUERY_CAP:
+                return HttpResponse("The address is too long; filter by less.\n", status=414)
             return view(request, *args, **kwargs)
 
         cast(Any, guarded).required_role = role

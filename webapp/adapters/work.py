@@ -57,7 +57,7 @@ def work_on_verification(verification_id: int, runner: TrialRunner, worker: str)
     if verification is None or not leases.claim(verification):
         return False
     environment = verification.environment
-    logger.info("%s verifies environment %s", worker, environment.pk)
+    logger.debug("%s verifies environment %s", worker, environment.pk)
     with _held(verification):
         verdict = verify_bundle(
             load_subject(environment),

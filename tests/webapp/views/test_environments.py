@@ -209,3 +209,9 @@ def test_an_empty_store_says_what_to_do(db: None, viewer: Client) -> None:
         response = viewer.get(url)
         assert response.status_code == 200
     assert "import_environments" in viewer.get("/environments/").text
+
+
+def test_an_endless_query_is_refused_before_it_is_repeated(world: World, viewer: Client) -> None:
+    answer = viewer.get("/environments/", {"anything": "x" * 5000})
+    assert answer.status_code == 414
+    assert len(answer.content) < 200

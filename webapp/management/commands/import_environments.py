@@ -54,6 +54,8 @@ class Command(BaseCommand):
         environment, is_new = environments.import_seed(
             found.bundle, name=found.name, origin=found.origin, tags=options["tag"]
         )
+        for problem in found.warnings:
+            self.stderr.write(plain(f"note: {found.name}: {problem.path}: {problem.reason}"))
         if options["verify"]:
             verifications.request_verification(environment)
         self.stdout.write(f"{environment.short_digest}  {environment.name}")
