@@ -23,6 +23,8 @@ host_root = true
 sequence = [{{scenario = "a file", skill = "counting"}}]
 [verifier]
 environment_mode = "separate"
+[environment]
+network_mode = "no-network"
 """
 
 

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 from evolution.exporting import verify_export
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.lifecycle import RunStatus
+from webapp.management.reporting import find_environments
 from webapp.models import EvolutionRun, Role
 from webapp.services import datasets, reviews
 
@@ -78,3 +79,29 @@ def test_a_run_whose_process_was_killed_can_be_resumed() -> None:
     run.refresh_from_db()
     assert run.status == RunStatus.COMPLETED
     assert "sandboxes" in out.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_name_means_the_seed_and_a_digest_means_one_environment() -> None:
+    seed = make_seed()
+    child = make_child(seed)
+    assert list(find_environments(["count-lines"])) == [seed]
+    assert list(find_environments([child.digest[:8]])) == [child]
+    assert list(find_environments([str(child.pk), "tests/count-lines"])) == [seed, child]
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.django_db
+def test_a_shell_opens_in_the_sandbox_of_an_environment(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child = make_child(make_seed())
+    script = tmp_path / "script"
+    script.write_text("cat /solution/solve.sh; ls -d /tests; exit 3\n")
+    with script.open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        with pytest.raises(CommandError, match="status 3"):
+            call_command("shell", child.digest[:8], "--solution")
+    said = capfd.readouterr()
+    assert "echo 3 > /app/out" in said.out
+    assert "harbor run" in said.err

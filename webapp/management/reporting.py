@@ -41,13 +41,13 @@ class ProgressLine:
 
 
 def find_environments(names: Sequence[str]) -> QuerySet[Environment]:
-    """Environments by id, digest (first eight digits or more) or name.
+    """Environments by id, digest (first eight digits or more), or name, which means the seed.
 
     Raises CommandError for a name that finds nothing.
     """
     wanted = Q(pk__in=[])
     for name in names:
-        found = Q(name=name) | Q(name__endswith=f"/{name}")
+        found = Q(parent=None) & (Q(name=name) | Q(name__endswith=f"/{name}"))
         if name.isdigit():
             found |= Q(pk=int(name))
         if len(name) >= 8:

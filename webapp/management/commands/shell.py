@@ -45,7 +45,7 @@ class Command(DjangoShell):
         if not options["environment"]:
             super().handle(**options)
             return
-        environment = find_environments([options["environment"]]).get()
+        environment = find_environments([options["environment"]])[0]
         bundle = load_bundle(environment)
         folders: list[tuple[str, tuple[SandboxFile, ...]]] = []
         if options["solution"]:
