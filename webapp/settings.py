@@ -97,7 +97,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.humanize",
     "django_htmx",
-    "django_filters",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
