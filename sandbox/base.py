@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Protocol, Self
+from typing import IO, Protocol, Self
 
 from sandbox.contracts import (
     ArtifactSpec,
@@ -12,6 +13,7 @@ from sandbox.contracts import (
     Image,
     ImageSpec,
     Limits,
+    Mount,
     NetworkPolicy,
     SandboxFile,
     Trace,
@@ -96,8 +98,20 @@ class Backend(Protocol):
         """
         ...
 
-    def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> Sandbox:
-        """Start a fresh sandbox. Raises Refused or SandboxUnavailable."""
+    def start(
+        self,
+        image: Image,
+        limits: Limits,
+        network: NetworkPolicy,
+        *,
+        mounts: Sequence[Mount] = (),
+        party: str = "",
+    ) -> Sandbox:
+        """Start a fresh sandbox, as soon as there is room for it on this machine.
+
+        `party` names on whose behalf (a run): those who wait are served in turn, party by party.
+        Raises Refused or SandboxUnavailable.
+        """
         ...
 
     def enforcement(self) -> tuple[str, ...]:
@@ -106,6 +120,18 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release what the back-end itself holds (helper processes, connections)."""
+        ...
+
+
+class ImageSource(Protocol):
+    """Where root file systems come from that a back-end does not build itself: a Docker engine."""
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        """Build or find the image; see `Backend.prepare`. Its `ref` names its content."""
+        ...
+
+    def export(self, image: Image) -> AbstractContextManager[IO[bytes]]:
+        """The image's whole root file system as a tar stream. Raises SandboxUnavailable."""
         ...
 
 

@@ -72,6 +72,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of this machine that a sandbox sees, read-only, at `target` (an absolute path)."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImageSpec:
     """What a sandbox's root file system is built from.
 

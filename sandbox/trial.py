@@ -82,10 +82,14 @@ class _Record:
 
 
 class Runner:
-    """Runs trials on a back-end; implements `TrialRunner`. May be used by many threads."""
+    """Runs trials on a back-end; implements `TrialRunner`. May be used by many threads.
 
-    def __init__(self, backend: Backend) -> None:
+    `party` names on whose behalf sandboxes are asked for; see `Backend.start`.
+    """
+
+    def __init__(self, backend: Backend, *, party: str = "") -> None:
         self.backend = backend
+        self.party = party
 
     def prepare(self, spec: ImageSpec) -> Image:
         """See `TrialRunner.prepare`."""
@@ -155,7 +159,7 @@ class Runner:
     @contextmanager
     def _sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> Iterator[Sandbox]:
         with record.phase("start"):
-            sandbox = self.backend.start(image, spec.limits, spec.network)
+            sandbox = self.backend.start(image, spec.limits, spec.network, party=self.party)
         record.sandboxes += 1
         for note in getattr(sandbox, "notes", ()):
             record.note(note)

@@ -23,6 +23,7 @@ from sandbox.contracts import (
     Image,
     ImageSpec,
     Limits,
+    Mount,
     NetworkMode,
     NetworkPolicy,
     SandboxFile,
@@ -106,8 +107,18 @@ class BubblewrapBackend:
         except OSError as error:
             raise SandboxUnavailable(f"the image cache could not be used: {error}") from error
 
-    def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> BubblewrapSandbox:
+    def start(
+        self,
+        image: Image,
+        limits: Limits,
+        network: NetworkPolicy,
+        *,
+        mounts: Sequence[Mount] = (),
+        party: str = "",
+    ) -> BubblewrapSandbox:
         """See `Backend.start`. Waits for a free place on this machine."""
+        if mounts:
+            raise Refused("mounts are not offered by bubblewrap yet")
         return self.open(self._layers(image, network), image, limits)
 
     def start_uncounted(

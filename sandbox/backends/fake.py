@@ -21,6 +21,7 @@ from sandbox.contracts import (
     Image,
     ImageSpec,
     Limits,
+    Mount,
     NetworkMode,
     NetworkPolicy,
     SandboxFile,
@@ -213,7 +214,15 @@ class FakeBackend:
             was_cached=was_cached,
         )
 
-    def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> FakeSandbox:
+    def start(
+        self,
+        image: Image,
+        limits: Limits,
+        network: NetworkPolicy,
+        *,
+        mounts: Sequence[Mount] = (),
+        party: str = "",
+    ) -> FakeSandbox:
         """See `Backend.start`."""
         if network.mode is not NetworkMode.NO_NETWORK:
             raise Refused(f"network_mode = {network.mode.value!r} is not offered by the fake")
