@@ -268,7 +268,7 @@ def test_machinery_that_breaks_is_never_a_reward() -> None:
 
 def test_a_back_end_that_does_not_start_is_a_fault() -> None:
     class Absent(FakeBackend):
-        def start(self, image: Image, limits: Limits, network: NetworkPolicy) -> FakeSandbox:
+        def start(self, *_what: object, **_how: object) -> FakeSandbox:
             raise SandboxUnavailable("nobody home")
 
     result = Runner(Absent()).run(_spec())
