@@ -12,7 +12,6 @@ from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.backends.fake import FakeBackend, FakeCommand, FakeSandbox
 from sandbox.contracts import (
     ArtifactSpec,
-    Image,
     Limits,
     NetworkMode,
     NetworkPolicy,
