@@ -15,7 +15,6 @@ logger = logging.getLogger(__name__)
 
 RUN_STEP = "webapp.jobs.run_step"
 VERIFY = "webapp.jobs.verify"
-TEND = "webapp.jobs.tend"
 
 _is_muted: ContextVar[bool] = ContextVar("is_muted", default=False)
 

@@ -1,8 +1,7 @@
-"""The operators there are, and the ways to look them up."""
+"""The operators there are, and how one is looked up."""
 
 from __future__ import annotations
 
-from evolution.directions import Aspect, Direction
 from evolution.families.operators import OPERATORS as OF_FAMILIES
 from evolution.operators.base import Operator
 from evolution.operators.length_constraints import EvidenceManifest
@@ -31,13 +30,3 @@ OPERATORS: tuple[Operator, ...] = (
 def operator(name: str) -> Operator:
     """The operator of this name. Raises KeyError when there is none."""
     return {one.name: one for one in OPERATORS}[name]
-
-
-def in_cell(direction: Direction, aspect: Aspect) -> tuple[Operator, ...]:
-    """The operators of one cell of the grid."""
-    return tuple(o for o in OPERATORS if o.direction is direction and o.aspect is aspect)
-
-
-def in_direction(direction: Direction) -> tuple[Operator, ...]:
-    """The operators that raise one term of the learning objective."""
-    return tuple(o for o in OPERATORS if o.direction is direction)
