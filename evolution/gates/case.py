@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from evolution.bundle import Bundle
 from evolution.contracts import Mutation, StepConfig, Subject
+from evolution.gates.policy import Depth, Policy, Reach, reach
+
+__all__ = ["PROTOCOL_VERSION", "Case", "Depth", "Policy", "candidate", "child_subject"]
 
 PROTOCOL_VERSION = 1
 """Raised whenever a gate's meaning changes; earlier verdicts are stale then."""
-
-
-class Policy(StrEnum):
-    """Whose environment it is: what Ratchet makes blocks on all gates, what is imported on four."""
-
-    MADE = "made"
-    IMPORTED = "imported"
-
-
-BLOCKING_FOR_IMPORTED = frozenset({"format", "build", "oracle", "nop"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +20,8 @@ class Case:
 
     `subject` is the environment itself, its live demands in order of their birth, the newest last.
     `mutation` and `parent` are there for a candidate that a step has just built, and for a
-    re-verification whose mutation was kept.
+    re-verification whose mutation was kept. `others` are bundles by name that it must not repeat:
+    siblings, and what it is kept apart from.
     """
 
     subject: Subject
@@ -36,6 +29,8 @@ class Case:
     policy: Policy = Policy.MADE
     mutation: Mutation | None = None
     parent: Subject | None = None
+    depth: Depth = Depth.QUICK
+    others: tuple[tuple[str, Bundle], ...] = ()
 
     @property
     def bundle(self) -> Bundle:
@@ -44,7 +39,11 @@ class Case:
 
     def is_blocking(self, gate: str) -> bool:
         """Whether a failure of this gate makes the environment invalid."""
-        return self.policy is Policy.MADE or gate in BLOCKING_FOR_IMPORTED
+        return reach(gate, self.policy, self.depth) is Reach.BLOCKING
+
+    def is_asked(self, gate: str) -> bool:
+        """Whether this gate is asked at all."""
+        return reach(gate, self.policy, self.depth) is not Reach.NOT_RUN
 
 
 def child_subject(parent: Subject, mutation: Mutation) -> Subject:

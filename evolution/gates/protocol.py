@@ -1,7 +1,8 @@
 """The protocol: which gates are asked, in which order, and what they say together.
 
-The cheap gates are asked one after another, and the first that does not pass ends it. The
-expensive ones share the pool, so that a repair sees all their answers.
+The cheap gates are asked one after another, and the first that does not pass ends it: those first
+that look at files alone. The expensive ones share the pool, so that a repair sees all their
+answers. `policy` says which gates are asked of whom, and which of them block.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
+from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig, Subject, Verdict
 from evolution.gates import (
     build,
@@ -21,16 +23,21 @@ from evolution.gates import (
     nop,
     oracle,
     parent_solution,
+    sequence,
 )
-from evolution.gates.case import PROTOCOL_VERSION, Case, Policy
+from evolution.gates.case import PROTOCOL_VERSION, Case, Depth, Policy
 from evolution.gates.desk import Desk, Steps
 from evolution.ports import TrialLog, TrialRunner
 
-__all__ = ["GATES", "PROTOCOL_VERSION", "verify", "verify_bundle"]
+__all__ = ["GATES", "PROTOCOL_VERSION", "Depth", "verify", "verify_bundle"]
 
 WORKERS = 2
 """Trials at once of one verification, unless said otherwise."""
 
+STATIC: tuple[tuple[str, Callable[[Case], GateResult]], ...] = (
+    (format.GATE, format.check),
+    (sequence.GATE, sequence.check),
+)
 STEPWISE: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (oracle.GATE, oracle.check),
     (nop.GATE, nop.check),
@@ -42,7 +49,11 @@ TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (parent_solution.GATE, parent_solution.check),
     (mutants.GATE, mutants.check),
 )
-GATES = (format.GATE, build.GATE, *(name for name, _ in (*STEPWISE, *TOGETHER)))
+GATES = (
+    *(name for name, _ in STATIC),
+    build.GATE,
+    *(name for name, _ in (*STEPWISE, *TOGETHER)),
+)
 """All gates, in the order in which they are asked."""
 
 
@@ -73,16 +84,21 @@ def verify_bundle(
     config: StepConfig | None = None,
     *,
     parent: Subject | None = None,
+    depth: Depth = Depth.QUICK,
+    others: tuple[tuple[str, Bundle], ...] = (),
     pool: Executor | None = None,
     workers: int = WORKERS,
 ) -> Verdict:
     """Verify an environment by itself: a seed, or one that was made earlier.
 
     Generation 0 is judged by the policy for imported environments. Without `mutation` the demand
-    gate is not applicable; without `parent` the parent's solution is not tried.
+    gate is not applicable; without `parent` the parent's solution is not tried. `others` are
+    bundles by name that it must not repeat.
     """
     policy = Policy.MADE if subject.generation else Policy.IMPORTED
-    case = Case(subject, config or StepConfig(seed=0), policy, mutation, parent)
+    case = Case(
+        subject, config or StepConfig(seed=0), policy, mutation, parent, depth=depth, others=others
+    )
     return verify(case, runner, log, pool=pool, workers=workers)
 
 
@@ -96,13 +112,17 @@ def _ask_all(case: Case, runner: TrialRunner, log: TrialLog, pool: Executor) -> 
         log.gate(result)
         return not result.is_blocking or result.status in _GOOD
 
-    if not is_open(format.check(case)) or not is_open(build.check(case, runner)):
+    for name, judge in STATIC:
+        if case.is_asked(name) and not is_open(judge(case)):
+            return verdict_of(answers)
+    if not is_open(build.check(case, runner)):
         return verdict_of(answers)
     desk = Desk(runner, log, pool)
     for name, check in STEPWISE:
-        if not is_open(desk.settle({name: check(case)})[name]):
+        if case.is_asked(name) and not is_open(desk.settle({name: check(case)})[name]):
             return verdict_of(answers)
-    for result in desk.settle({name: check(case) for name, check in TOGETHER}).values():
+    together = {name: check(case) for name, check in TOGETHER if case.is_asked(name)}
+    for result in desk.settle(together).values():
         is_open(result)
     return verdict_of(answers)
 
