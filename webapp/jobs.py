@@ -12,13 +12,13 @@ from webapp.services import tending
 @shared_task(name="webapp.jobs.run_step", queue="evolution")
 def run_step(step_id: int) -> None:
     """Carry out one evolution step."""
-    work.work_on_step(step_id, wiring.runner(), wiring.author(), wiring.worker_name())
+    work.work_on_step(step_id, wiring.runner, wiring.author(), wiring.worker_name())
 
 
 @shared_task(name="webapp.jobs.verify", queue="sandbox")
 def verify(verification_id: int) -> None:
     """Carry out one verification."""
-    work.work_on_verification(verification_id, wiring.runner(), wiring.worker_name())
+    work.work_on_verification(verification_id, wiring.runner, wiring.worker_name())
 
 
 @shared_task(name="webapp.jobs.tend", queue="default")

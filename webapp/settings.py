@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -11,13 +12,20 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
+from sandbox.choice import SandboxChoice
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 # --- where everything is kept --------------------------------------------------------------------
 RATCHET_HOME = (BASE_DIR / env.str("RATCHET_HOME", default="var")).resolve()
-RATCHET_SANDBOX = env.str("RATCHET_SANDBOX", default="auto")
+RATCHET_SANDBOX = env.str("RATCHET_SANDBOX", default="") or "auto"
+if RATCHET_SANDBOX not in list(SandboxChoice):
+    raise ImproperlyConfigured(
+        f"RATCHET_SANDBOX={RATCHET_SANDBOX[:40]!r} is no sandbox: {', '.join(SandboxChoice)}"
+    )
+RATCHET_DOCKER_RUNTIME = env.str("RATCHET_DOCKER_RUNTIME", default="")
 RATCHET_MODELS = env.str("RATCHET_MODELS", default="")
 
 # --- who may reach us ----------------------------------------------------------------------------
@@ -169,13 +177,29 @@ STORAGES = {
 # --- the database: a server that is given, or the embedded one -----------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default="")
 IS_DATABASE_EMBEDDED = not DATABASE_URL
+
+
+def _read_database_url() -> dict[str, Any]:
+    """DATABASE_URL in Django's words. An error does not repeat it: it may hold a password."""
+    found: dict[str, Any] = {}
+    if DATABASE_URL.partition("://")[0] in ("postgres", "postgresql", "psql", "pgsql"):
+        with contextlib.suppress(ValueError):
+            found = env.db_url("DATABASE_URL")
+    if not found.get("NAME"):
+        raise ImproperlyConfigured(
+            "DATABASE_URL is no address of a PostgreSQL database, such as"
+            " postgres://USER:PASSWORD@HOST:5432/NAME (unset it for the embedded one)"
+        )
+    return found
+
+
 _EMBEDDED_NAME = env.str("EMBEDDED_POSTGRES_DATABASE", default="ratchet")
 EMBEDDED_POSTGRES_IS_DURABLE = env.bool("EMBEDDED_POSTGRES_IS_DURABLE", default=True)
 DATABASES: dict[str, dict[str, Any]] = {
     "default": (
         {"ENGINE": "webapp.embedded.database", "NAME": _EMBEDDED_NAME, "USER": "ratchet"}
         if IS_DATABASE_EMBEDDED
-        else {**env.db_url("DATABASE_URL"), "CONN_HEALTH_CHECKS": True}
+        else {**_read_database_url(), "CONN_HEALTH_CHECKS": True}
     )
 }
 

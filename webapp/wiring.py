@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from functools import lru_cache
+from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
@@ -15,35 +15,73 @@ from evolution.ports import Author
 from sandbox import reaper
 from sandbox.backends import bubblewrap
 from sandbox.base import Backend
+from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
+from sandbox.errors import SandboxError
 from sandbox.findings import Finding
 from sandbox.trial import Runner
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+_made: dict[SandboxChoice, Backend] = {}
+_proved: set[str] = set()
 
 
-@lru_cache(maxsize=1)
-def _backend() -> Backend:
-    home = Path(settings.RATCHET_HOME)
+def _home() -> Path:
+    return Path(settings.RATCHET_HOME)
+
+
+def _once(choice: SandboxChoice, make: Callable[[], Backend]) -> Callable[[], Backend]:
+    """This process's back-end of that name, made when it is first asked for."""
+
+    def get() -> Backend:
+        with _lock:
+            if choice not in _made:
+                _made[choice] = make()
+            return _made[choice]
+
+    return get
+
+
+def _make_bubblewrap() -> Backend:
     return bubblewrap.BubblewrapBackend(
-        runtime_dir=home / "sandboxes", cache_dir=home / "cache" / "images"
+        runtime_dir=_home() / "sandboxes", cache_dir=_home() / "cache" / "images"
     )
 
 
-def backend() -> Backend:
-    """This process's way to run sandboxes."""
+_bubblewrap = _once(SandboxChoice.BUBBLEWRAP, _make_bubblewrap)
+BACKENDS = {SandboxChoice.BUBBLEWRAP: _bubblewrap}
+
+
+def _can_bubblewrap() -> bool:
+    """Whether bubblewrap starts here; tried until it did once."""
     with _lock:
-        return _backend()
+        if "bubblewrap" in _proved:
+            return True
+    try:
+        is_well = can_start(_bubblewrap())
+    except (SandboxError, OSError):
+        return False
+    if is_well:
+        _proved.add("bubblewrap")
+    return is_well
+
+
+def runner(party: str = "", choice: str = "") -> ChoosingRunner:
+    """Runs trials, each on the back-end that suits it: `choice`, or what RATCHET_SANDBOX says.
+
+    `party` names on whose behalf; see `Backend.start`.
+    """
+    return ChoosingRunner(
+        BACKENDS,
+        has_images=lambda: False,
+        can_bubblewrap=_can_bubblewrap,
+        choice=SandboxChoice(choice or settings.RATCHET_SANDBOX),
+        runner_for=lambda backend: Runner(backend, party=party),
+    )
 
 
 def probe_sandbox() -> tuple[Finding, ...]:
     """What was found when everything that a sandbox needs here was tried. Never raises."""
-    home = Path(settings.RATCHET_HOME)
-    return bubblewrap.probe(home / "sandboxes", home / "cache" / "images")
-
-
-def runner() -> Runner:
-    """Runs trials on this process's back-end."""
-    return Runner(backend())
+    return bubblewrap.probe(_home() / "sandboxes", _home() / "cache" / "images")
 
 
 def author(name: str = "procedural") -> Author:
@@ -60,5 +98,4 @@ def worker_name() -> str:
 
 def reap() -> None:
     """Remove sandboxes that no living process owns."""
-    home = Path(settings.RATCHET_HOME)
-    reaper.reap(home / "sandboxes", home / "cache" / "images")
+    reaper.reap(_home() / "sandboxes", _home() / "cache" / "images")

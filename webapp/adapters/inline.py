@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import connection
 
 from evolution.ports import Author
-from sandbox.base import TrialRunner
 from webapp import dispatch
 from webapp.adapters import work
+from webapp.adapters.work import RunnerFor
 from webapp.lifecycle import RunStatus
 from webapp.models import EvolutionRun, EvolutionStep, Verification
 from webapp.services import tending
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.1
 
 def carry_out(
     run: EvolutionRun,
-    runner: TrialRunner,
+    runner_for: RunnerFor,
     author: Author,
     *,
     worker: str,
@@ -39,7 +39,7 @@ def carry_out(
         with dispatch.muted():
             try:
                 while not stop.is_set():
-                    if not _work_on_next(run, runner, author, worker):
+                    if not _work_on_next(run, runner_for, author, worker):
                         stop.wait(POLL_SECONDS)
             finally:
                 connection.close()
@@ -68,11 +68,11 @@ def _watch(
             tending.tend()
 
 
-def _work_on_next(run: EvolutionRun, runner: TrialRunner, author: Author, worker: str) -> bool:
+def _work_on_next(run: EvolutionRun, runner_for: RunnerFor, author: Author, worker: str) -> bool:
     verification = Verification.objects.filter(
         status=RunStatus.QUEUED, environment__lineage__runs=run
     ).first()
     if verification is not None:
-        return work.work_on_verification(verification.pk, runner, worker)
+        return work.work_on_verification(verification.pk, runner_for, worker)
     step = EvolutionStep.objects.filter(run=run, status=RunStatus.QUEUED).order_by("pk").first()
-    return step is not None and work.work_on_step(step.pk, runner, author, worker)
+    return step is not None and work.work_on_step(step.pk, runner_for, author, worker)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import connection
@@ -17,7 +17,8 @@ from evolution.gates.protocol import verify_bundle
 from evolution.ports import Author
 from sandbox.base import TrialRunner
 from webapp.adapters.journal import DatabaseJournal, DatabaseTrialLog
-from webapp.models import EvolutionStep, Verification
+from webapp.lifecycle import RunStatus
+from webapp.models import Environment, EvolutionStep, Verification
 from webapp.services import leases, runs, steps, verifications
 from webapp.services.environments import load_mutation, load_subject
 from webapp.services.errors import TransitionRefused
@@ -26,7 +27,11 @@ from webapp.services.leases import HEARTBEAT_SECONDS, Leased
 logger = logging.getLogger(__name__)
 
 
-def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str) -> bool:
+RunnerFor = Callable[[str], TrialRunner]
+"""Gives a runner on behalf of a party: those who want sandboxes are served party by party."""
+
+
+def work_on_step(step_id: int, runner_for: RunnerFor, author: Author, worker: str) -> bool:
     """Carry out one step; False when it is not ours to do (taken, done, gone, cancelled)."""
     step = EvolutionStep.objects.filter(pk=step_id).first()
     if step is None or not leases.claim(step):
@@ -41,6 +46,7 @@ def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str)
     )
     try:
         with _held(step):
+            runner = runner_for(f"run {step.run_id}")
             result = evolve_step(
                 load_subject(step.parent), author, runner, DatabaseJournal(step), config
             )
@@ -51,7 +57,7 @@ def work_on_step(step_id: int, runner: TrialRunner, author: Author, worker: str)
     return True
 
 
-def work_on_verification(verification_id: int, runner: TrialRunner, worker: str) -> bool:
+def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:
     """Carry out one verification; False when it is not ours to do."""
     verification = Verification.objects.filter(pk=verification_id).first()
     if verification is None or not leases.claim(verification):
@@ -62,7 +68,7 @@ def work_on_verification(verification_id: int, runner: TrialRunner, worker: str)
         verdict = verify_bundle(
             load_subject(environment),
             load_mutation(environment),
-            runner,
+            runner_for(_party(environment)),
             DatabaseTrialLog(verification),
             parent=None if environment.parent is None else load_subject(environment.parent),
         )
@@ -71,9 +77,15 @@ def work_on_verification(verification_id: int, runner: TrialRunner, worker: str)
     except TransitionRefused:
         logger.warning("verification %s: the lease was lost", verification.pk)
         return True
-    for run in environment.lineage.runs.filter(status="running"):
+    for run in environment.lineage.runs.filter(status=RunStatus.RUNNING):
         runs.advance_run(run)
     return True
+
+
+def _party(environment: Environment) -> str:
+    """On whose behalf an environment is verified: a run that waits for it, or a person."""
+    run = environment.lineage.runs.filter(status=RunStatus.RUNNING).order_by("pk").first()
+    return "a person" if run is None else f"run {run.pk}"
 
 
 @contextmanager

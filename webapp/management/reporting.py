@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 
 from django.core.management.base import CommandError, OutputWrapper
 from django.db.models import Q, QuerySet
 
+from sandbox.choice import SandboxChoice
 from webapp.lifecycle import RunStatus
 from webapp.models import Environment, EvolutionRun
 
@@ -38,6 +40,16 @@ class ProgressLine:
         """Leave the line."""
         if self._is_terminal and self._last:
             self._out.write("")
+
+
+def add_sandbox_option(parser: ArgumentParser) -> None:
+    """`--sandbox`: another way to run sandboxes than RATCHET_SANDBOX says, this once."""
+    parser.add_argument(
+        "--sandbox",
+        choices=list(SandboxChoice),
+        default="",
+        help="how sandboxes are run (default: RATCHET_SANDBOX, else auto)",
+    )
 
 
 def find_environments(names: Sequence[str]) -> QuerySet[Environment]:

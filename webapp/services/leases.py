@@ -97,6 +97,28 @@ def _give_back(row: Leased, moment: datetime) -> int:
     return 1
 
 
+def give_up(verification: Verification, reason: str) -> None:
+    """Nobody works on a claimed verification any more, and nobody shall: it is errored."""
+    verification.refresh_from_db()
+    try:
+        transitions.move(
+            verification,
+            "status",
+            TrialStatus.ERRORED,
+            sources=[TrialStatus.RUNNING],
+            where={"attempt": verification.attempt},
+            set_fields={
+                "lease_expires_at": None,
+                "error": reason,
+                "finished_at": timezone.now(),
+            },
+            reason=reason,
+        )
+    except TransitionRefused:
+        return
+    abandon_candidates(verification, reason)
+
+
 def abandon_candidates(row: Leased, reason: str) -> None:
     """Nobody will finish what this work had begun to verify: mark it as spoiled machinery."""
     open_rows = (

@@ -14,6 +14,7 @@ from webapp.lifecycle import ReviewStatus, TrialStatus, VerificationStatus
 from webapp.models import Environment, GateRecord, Verification
 from webapp.services import transitions
 from webapp.services.difficulty import store_scores
+from webapp.services.trials import SPOILED
 
 _STATUS_OF_VERDICT = {
     GateStatus.PASSED: VerificationStatus.VALID,
@@ -98,6 +99,7 @@ def record_verdict(verification: Verification, verdict: Verdict) -> None:
             where={"attempt": verification.attempt},
             set_fields={
                 "verdict": verdict.status,
+                "backend": _backends(verification),
                 "sandboxes": totals["sandboxes"] or 0,
                 "seconds": sum(gate.seconds for gate in verdict.gates),
                 "finished_at": timezone.now(),
@@ -106,6 +108,14 @@ def record_verdict(verification: Verification, verdict: Verdict) -> None:
             reason=summarize(verdict),
         )
         settle_environment(environment, verification, verdict)
+
+
+def _backends(verification: Verification) -> str:
+    """What ran the trials that count, joined; empty when none was run."""
+    rows = verification.trials.exclude(backend="")
+    counted = rows.exclude(outcome__in=SPOILED)
+    names = (counted if counted.exists() else rows).values_list("backend", flat=True)
+    return ", ".join(sorted(set(names.distinct())))[:40]
 
 
 def settle_environment(

@@ -64,7 +64,7 @@ class Command(BaseCommand):
         try:
             inline.carry_out(
                 run,
-                wiring.runner(),
+                wiring.runner,
                 wiring.author(options["author"]),
                 worker=wiring.worker_name(),
                 threads=os.cpu_count() or 2,

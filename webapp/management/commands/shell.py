@@ -16,12 +16,13 @@ from sandbox.contracts import SandboxFile
 from sandbox.errors import SandboxError
 from sandbox.interactive import open_terminal
 from webapp import wiring
-from webapp.management.reporting import find_environments
+from webapp.management.reporting import add_sandbox_option, find_environments
 from webapp.store import load_bundle
 
 EXAMPLES = """examples:
   manage.py shell nginx-log-forensics              a terminal where the solver would work
   manage.py shell 12 --solution --tests            with /solution and /tests at hand
+  manage.py shell 12 --sandbox docker              in a Docker container
   manage.py shell                                  Django's own Python shell
 """
 
@@ -39,6 +40,7 @@ class Command(DjangoShell):
         parser.add_argument("environment", nargs="?", metavar="ID")
         parser.add_argument("--solution", action="store_true", help="put /solution there, too")
         parser.add_argument("--tests", action="store_true", help="put /tests there, too")
+        add_sandbox_option(parser)
 
     def handle(self, **options: Any) -> None:
         """Open it; the status is the terminal's own."""
@@ -53,12 +55,11 @@ class Command(DjangoShell):
         if options["tests"]:
             folders.append(("/tests", bundle.folder("tests")))
         self.stderr.write("With Harbor, on the exported folder: harbor run -p FOLDER -a oracle")
-        backend = wiring.backend()
+        spec, network = execution.image_spec(bundle), execution.network(bundle)
         try:
-            image = backend.prepare(execution.image_spec(bundle))
-            status = open_terminal(
-                backend, image, execution.limits(bundle), execution.network(bundle), folders
-            )
+            backend = wiring.runner(choice=options["sandbox"]).backend_for([spec], network)
+            image = backend.prepare(spec)
+            status = open_terminal(backend, image, execution.limits(bundle), network, folders)
         except SandboxError as error:
             raise CommandError(str(error)) from None
         if status:

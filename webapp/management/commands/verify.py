@@ -11,15 +11,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from evolution.plain_text import plain
 from webapp import dispatch, wiring
 from webapp.adapters import work
 from webapp.lifecycle import TrialStatus
-from webapp.management.reporting import find_environments, format_table
+from webapp.management.reporting import add_sandbox_option, find_environments, format_table
 from webapp.models import Environment, Verification
-from webapp.services import verifications
+from webapp.services import leases, verifications
 
 EXAMPLES = """examples:
   manage.py verify nginx-log-forensics      by id, digest or name
+  manage.py verify --all --sandbox docker   on their real images
   manage.py verify --all --json
 """
 
@@ -37,68 +39,94 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("environments", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="every environment")
+        add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Verify and print."""
         if bool(options["environments"]) == options["all"]:
             raise CommandError("name environments, or say --all")
-        wanted = (
+        wanted = list(
             Environment.objects.order_by("pk")
             if options["all"]
             else find_environments(options["environments"])
         )
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            rows = list(pool.map(_verify, list(wanted)))
-        if not rows:
+            work = {e: pool.submit(_verify, e, options["sandbox"]) for e in wanted}
+        if not work:
             raise CommandError("nothing to verify; import environments first")
-        self._print(rows, is_json=options["json"])
-        bad = [row for row in rows if row.verdict != "passed"]
-        if bad:
-            raise CommandError(f"{len(bad)} of {len(rows)} are not valid; see the matrix")
+        # One that ended in an error hides nothing of the others.
+        broken = {e: error for e, future in work.items() if (error := future.exception())}
+        rows = [future.result() for e, future in work.items() if e not in broken]
+        self._print(rows, broken, is_json=options["json"])
+        count = len(broken) + sum(row.verdict != "passed" for row in rows)
+        if count:
+            raise CommandError(f"{count} of {len(work)} are not valid; see the matrix")
 
-    def _print(self, rows: list[Verification], *, is_json: bool) -> None:
+    def _print(
+        self,
+        rows: list[Verification],
+        broken: dict[Environment, BaseException],
+        *,
+        is_json: bool,
+    ) -> None:
+        errors = {e: plain(f"{type(error).__name__}: {error}") for e, error in broken.items()}
         if is_json:
-            self.stdout.write(json.dumps({"verifications": [_as_json(row) for row in rows]}))
+            said = [_as_json(row) for row in rows]
+            said += [{**_identity(e), "verdict": "", "error": errors[e]} for e in broken]
+            self.stdout.write(json.dumps({"verifications": said}))
             return
         gates = list(dict.fromkeys(g.gate for row in rows for g in row.gates.all()))
         table = []
         for row in rows:
             answers = {gate.gate: MARKS[gate.status] for gate in row.gates.all()}
-            environment = row.environment
-            table.append(
-                [
-                    environment.pk,
-                    environment.short_digest,
-                    environment.name,
-                    *[answers.get(gate, "") for gate in gates],
-                    row.verdict or row.status,
-                ]
-            )
-        self.stdout.write(format_table(["id", "digest", "name", *gates, "verdict"], table))
+            cells = [answers.get(gate, "") for gate in gates]
+            table.append([*_head(row.environment), *cells, row.verdict or row.status, row.backend])
+        table += [[*_head(e), *[""] * len(gates), "error", ""] for e in broken]
+        head = ["id", "digest", "name", *gates, "verdict", "sandbox"]
+        self.stdout.write(format_table(head, table))
         for row in rows:
             for gate in row.gates.exclude(status="passed").exclude(status="not_applicable"):
                 self.stdout.write(f"{row.environment.name}: {gate.gate}: {gate.reason}")
+        for environment, error in errors.items():
+            self.stdout.write(f"{environment.name}: {error}")
 
 
-def _verify(environment: Environment) -> Verification:
+def _verify(environment: Environment, sandbox: str) -> Verification:
     """One new verification, carried out in this thread."""
     try:
         with dispatch.muted():
             verification = verifications.open_verification(environment, TrialStatus.QUEUED)
-            work.work_on_verification(verification.pk, wiring.runner(), wiring.worker_name())
-        verification.refresh_from_db()
+            try:
+                work.work_on_verification(
+                    verification.pk,
+                    lambda party: wiring.runner(party, sandbox),
+                    wiring.worker_name(),
+                )
+            finally:  # after an error it would look as if somebody worked on it
+                leases.give_up(verification, "the command that verified it met an error")
         return verification
     finally:
         connection.close()
 
 
+def _head(environment: Environment) -> list[object]:
+    return [environment.pk, environment.short_digest, environment.name]
+
+
+def _identity(environment: Environment) -> dict[str, Any]:
+    return {
+        "environment": environment.pk,
+        "name": environment.name,
+        "digest": environment.digest,
+    }
+
+
 def _as_json(row: Verification) -> dict[str, Any]:
     return {
-        "environment": row.environment_id,
-        "name": row.environment.name,
-        "digest": row.environment.digest,
+        **_identity(row.environment),
         "verdict": row.verdict,
+        "backend": row.backend,
         "sandboxes": row.sandboxes,
         "gates": {
             gate.gate: {"status": gate.status, "reason": gate.reason, "figures": gate.figures}

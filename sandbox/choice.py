@@ -1,0 +1,121 @@
+"""Which of the three ways to run a sandbox a trial takes: a named one, or the first that fits.
+
+    runner = ChoosingRunner({SandboxChoice.DOCKER: DockerBackend, ...}, has_images=engine_answers)
+    result = runner.run(spec)
+
+Nothing of a back-end is touched before a trial needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+from sandbox.base import Backend, TrialRunner
+from sandbox.contracts import (
+    Image,
+    ImageSpec,
+    Limits,
+    NetworkMode,
+    NetworkPolicy,
+    Outcome,
+    SandboxFile,
+    TrialResult,
+    TrialSpec,
+)
+from sandbox.errors import Refused, SandboxError
+from sandbox.trial import Runner
+
+
+class SandboxChoice(StrEnum):
+    """How sandboxes are chosen. All but AUTO are the names of back-ends."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    BUBBLEWRAP_IMAGE = "bubblewrap-image"
+    DOCKER = "docker"
+
+
+HOST_ROOT = SandboxChoice.BUBBLEWRAP.value
+"""The back-end that runs on this machine's own `/usr`, not on the environment's image."""
+
+_NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
+
+
+class ChoosingRunner:
+    """Runs each trial on the back-end that suits it; implements `TrialRunner`.
+
+    `backends` give the process's back-ends, each when it is first needed. `has_images` says whether
+    images can be made here at all (an engine answers), `can_bubblewrap` whether bubblewrap starts
+    (see `can_start`); only AUTO asks. `runner_for` makes the runner of a back-end. A verifier with
+    an image of its own is run where the solver is.
+    """
+
+    def __init__(
+        self,
+        backends: Mapping[SandboxChoice, Callable[[], Backend]],
+        *,
+        has_images: Callable[[], bool],
+        can_bubblewrap: Callable[[], bool],
+        choice: SandboxChoice = SandboxChoice.AUTO,
+        runner_for: Callable[[Backend], TrialRunner] = Runner,
+    ) -> None:
+        self.choice = choice
+        self._backends = backends
+        self._has_images = has_images
+        self._runner_for = runner_for
+        self._can_bubblewrap = can_bubblewrap
+
+    def run(self, spec: TrialSpec) -> TrialResult:
+        """See `TrialRunner.run`."""
+        images = [spec.image]
+        if spec.verifier.is_separate and spec.verifier.image is not None:
+            images.append(spec.verifier.image)
+        try:
+            backend = self.backend_for(images, spec.network)
+        except (SandboxError, OSError) as error:
+            return TrialResult(
+                Outcome.INFRA_ERROR,
+                error=str(error).replace("\n", " ")[:1000],
+                image_digest=spec.image.digest,
+                backend="" if self.choice is SandboxChoice.AUTO else self.choice.value,
+            )
+        return self._runner_for(backend).run(spec)
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        """See `TrialRunner.prepare`. The image is made where a trial without network would run."""
+        return self.backend_for([spec], _NO_NETWORK).prepare(spec)
+
+    def backend_for(self, images: Sequence[ImageSpec], network: NetworkPolicy) -> Backend:
+        """The back-end for sandboxes of these images. Raises Refused or SandboxUnavailable."""
+        return self._backends[self._choose(images, network)]()
+
+    def _choose(self, images: Sequence[ImageSpec], network: NetworkPolicy) -> SandboxChoice:
+        if self.choice is not SandboxChoice.AUTO:
+            return self.choice
+        is_offline = network.mode is NetworkMode.NO_NETWORK
+        is_on_host = is_offline and all(image.is_host_root_compatible for image in images)
+        if is_on_host and self._can_bubblewrap():
+            return SandboxChoice.BUBBLEWRAP
+        if self._has_images():
+            can_unpack = is_offline and self._can_bubblewrap()
+            return SandboxChoice.BUBBLEWRAP_IMAGE if can_unpack else SandboxChoice.DOCKER
+        if is_on_host:
+            return SandboxChoice.BUBBLEWRAP  # which says itself what is missing
+        what = (
+            "this environment brings its own image"
+            if is_offline
+            else f"network_mode = {network.mode.value!r} is not offered without Docker"
+        )
+        raise Refused(f"{what}, and no Docker engine answers: start one, or set DOCKER_HOST")
+
+
+def can_start(backend: Backend) -> bool:
+    """Whether a back-end runs a command here, on the host's own root."""
+    dockerfile = SandboxFile("Dockerfile", b"FROM scratch\n")
+    try:
+        image = backend.prepare(ImageSpec((dockerfile,), is_host_root_compatible=True))
+        with backend.start(image, Limits(), _NO_NETWORK) as sandbox:
+            return sandbox.exec(["true"], timeout_seconds=30.0).exit_status == 0
+    except (SandboxError, OSError):
+        return False

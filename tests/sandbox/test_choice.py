@@ -1,0 +1,122 @@
+"""Which back-end a trial is given, and that nothing of the others is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.backends.fake import FakeBackend, FakeCommand
+from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
+from sandbox.contracts import (
+    ImageSpec,
+    NetworkMode,
+    NetworkPolicy,
+    Outcome,
+    SandboxFile,
+    SolverSpec,
+    TrialSpec,
+    VerifierSpec,
+)
+from sandbox.errors import Refused, SandboxUnavailable
+
+DOCKERFILE = SandboxFile("Dockerfile", b"FROM scratch\n")
+OWN = ImageSpec((DOCKERFILE,))
+HOST = ImageSpec((DOCKERFILE,), is_host_root_compatible=True)
+PUBLIC = NetworkPolicy(NetworkMode.PUBLIC)
+OFFLINE = NetworkPolicy(NetworkMode.NO_NETWORK)
+BACKENDS = [choice for choice in SandboxChoice if choice is not SandboxChoice.AUTO]
+
+
+class House:
+    """Fake back-ends under the real names; `made` lists those that were asked for."""
+
+    def __init__(self, *, has_images: bool = True, has_bubblewrap: bool = True) -> None:
+        self.made: list[str] = []
+        self.has_images = has_images
+        self.has_bubblewrap = has_bubblewrap
+
+    def make(self, choice: SandboxChoice) -> FakeBackend:
+        if choice is SandboxChoice.DOCKER and not self.has_images:
+            raise SandboxUnavailable("no engine answers")
+        self.made.append(choice.value)
+        backend = FakeBackend([FakeCommand(expects="/tests/test.sh")])
+        backend.name = choice.value
+        return backend
+
+    def runner(self, choice: SandboxChoice = SandboxChoice.AUTO) -> ChoosingRunner:
+        return ChoosingRunner(
+            {each: lambda each=each: self.make(each) for each in BACKENDS},
+            has_images=lambda: self.has_images,
+            can_bubblewrap=lambda: self.has_bubblewrap,
+            choice=choice,
+        )
+
+
+def trial(image: ImageSpec, network: NetworkPolicy, judge: ImageSpec | None = None) -> TrialSpec:
+    test = SandboxFile("test.sh", b"", 0o755)
+    verifier = VerifierSpec((test,), image=judge)
+    return TrialSpec(image, SolverSpec("nop"), verifier, network=network)
+
+
+@pytest.mark.parametrize(
+    ("image", "network", "has_images", "has_bubblewrap", "expected"),
+    [
+        (HOST, OFFLINE, True, True, "bubblewrap"),
+        (HOST, OFFLINE, False, True, "bubblewrap"),
+        (HOST, OFFLINE, True, False, "docker"),
+        (HOST, OFFLINE, False, False, "bubblewrap"),  # and it says itself what is missing
+        (HOST, PUBLIC, True, True, "docker"),
+        (OWN, OFFLINE, True, True, "bubblewrap-image"),
+        (OWN, OFFLINE, True, False, "docker"),
+        (OWN, PUBLIC, True, True, "docker"),
+    ],
+)
+def test_auto_takes_the_first_that_fits_and_touches_no_other(
+    image: ImageSpec, network: NetworkPolicy, has_images: bool, has_bubblewrap: bool, expected: str
+) -> None:
+    house = House(has_images=has_images, has_bubblewrap=has_bubblewrap)
+    assert house.runner().backend_for([image], network).name == expected
+    assert house.made == [expected]
+
+
+@pytest.mark.parametrize(
+    ("network", "what"), [(OFFLINE, "brings its own image"), (PUBLIC, "'public'")]
+)
+def test_what_nobody_can_run_is_refused_by_name_with_the_way_out(
+    network: NetworkPolicy, what: str
+) -> None:
+    runner = House(has_images=False).runner()
+    with pytest.raises(Refused, match=what) as refused:
+        runner.backend_for([OWN], network)
+    assert "DOCKER_HOST" in str(refused.value)
+    result = runner.run(trial(OWN, network))
+    assert result.outcome is Outcome.INFRA_ERROR
+    assert result.error == str(refused.value)
+    assert result.backend == ""
+
+
+def test_a_verifier_with_an_image_of_its_own_is_run_where_the_solver_is() -> None:
+    house = House()
+    result = house.runner().run(trial(HOST, OFFLINE, judge=OWN))
+    assert result.backend == "bubblewrap-image"
+    assert house.made == ["bubblewrap-image"]
+
+
+@pytest.mark.parametrize("choice", BACKENDS)
+def test_a_named_one_is_taken_whatever_else_would_fit(choice: SandboxChoice) -> None:
+    house = House(has_bubblewrap=False)
+    runner = house.runner(choice)
+    assert runner.run(trial(HOST, OFFLINE)).backend == choice
+    assert runner.prepare(OWN).backend == choice
+    assert house.made == [choice.value] * 2
+
+
+def test_an_engine_that_is_away_is_no_reward_of_zero() -> None:
+    result = House(has_images=False).runner(SandboxChoice.DOCKER).run(trial(OWN, OFFLINE))
+    assert (result.outcome, result.reward) == (Outcome.INFRA_ERROR, None)
+    assert (result.error, result.backend) == ("no engine answers", "docker")
+
+
+def test_a_back_end_starts_when_it_ran_a_command() -> None:
+    assert can_start(FakeBackend([FakeCommand(expects="true")]))
+    assert not can_start(FakeBackend([FakeCommand(expects="true", exit_status=1)]))
+    assert not can_start(FakeBackend([FakeCommand(expects="true", error="it is gone")]))
