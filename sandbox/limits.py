@@ -1,4 +1,4 @@
-"""What a sandbox may use when nothing was asked for, and which CPUs it runs on."""
+"""What a sandbox may use when nothing was asked for, and what of it is packed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _LEAST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EffectiveLimits:
-    """Limits with every default filled in. `cpu_set` is empty when all CPUs may be used."""
+    """Limits with every default filled in. `cpus` are to be asked for when a place is taken."""
 
     memory_bytes: int
     disk_bytes: int
     processes: int
     descriptors: int
-    cpu_set: tuple[int, ...] = ()
+    cpus: float | None = None
     cpu_quota: float | None = None
     notes: tuple[str, ...] = ()
 
 
-def resolve_limits(limits: Limits, *, slot: int, can_use_quota: bool) -> EffectiveLimits:
-    """Fill in the defaults and choose CPUs; neighbouring slots get different ones.
+def resolve_limits(limits: Limits, *, can_use_quota: bool) -> EffectiveLimits:
+    """Fill in the defaults.
 
     Raises Refused for a limit that makes no sense.
     """
@@ -42,26 +42,37 @@ def resolve_limits(limits: Limits, *, slot: int, can_use_quota: bool) -> Effecti
         value = getattr(limits, name)
         if value is not None and value < _LEAST_BYTES:
             raise Refused(f"a limit below 1 MiB leaves no room to run: {name} = {value}")
-    available = sorted(os.sched_getaffinity(0))
+    available = len(os.sched_getaffinity(0))
     notes: list[str] = []
-    cpu_set: tuple[int, ...] = ()
     quota: float | None = None
-    if limits.cpus is not None and limits.cpus < len(available):
+    if limits.cpus is not None and limits.cpus < available:
         count = math.ceil(limits.cpus)
         if count != limits.cpus:
             quota = limits.cpus if can_use_quota else None
             if quota is None:
                 notes.append(f"cpus = {limits.cpus:g} is enforced as {count} whole")
-        first = slot * count
-        cpu_set = tuple(available[(first + n) % len(available)] for n in range(count))
-    elif limits.cpus is not None and limits.cpus > len(available):
-        notes.append(f"cpus = {limits.cpus:g} were asked for, this machine has {len(available)}")
+    elif limits.cpus is not None and limits.cpus > available:
+        notes.append(f"cpus = {limits.cpus:g} were asked for, this machine has {available}")
     return EffectiveLimits(
         limits.memory_bytes or DEFAULT_MEMORY_BYTES,
         limits.disk_bytes or DEFAULT_DISK_BYTES,
         limits.processes or DEFAULT_PROCESSES,
         limits.descriptors or DEFAULT_DESCRIPTORS,
-        cpu_set,
+        limits.cpus,
         quota,
         tuple(notes),
     )
+
+
+def memory_to_pack(limits: Limits, *, is_disk_memory: bool, most: int) -> int:
+    """The bytes of memory that a sandbox may take, for `Places.acquire`.
+
+    What was asked for counts in full; mere defaults give way on a machine with less (`most`).
+    `is_disk_memory`: its disk is a file system in memory.
+    """
+    asked = limits.memory_bytes or 0
+    total = limits.memory_bytes or DEFAULT_MEMORY_BYTES
+    if is_disk_memory:
+        asked += limits.disk_bytes or 0
+        total += limits.disk_bytes or DEFAULT_DISK_BYTES
+    return max(asked, min(total, most))

