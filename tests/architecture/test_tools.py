@@ -43,4 +43,4 @@ def test_no_migration_is_missing() -> None:
 
 def test_every_package_of_the_house_is_checked() -> None:
     packages = {path.parent.name for path in Path(ROOT).glob("*/__init__.py")}
-    assert packages == {"webapp", "evolution", "sandbox", "tests"}
+    assert packages == {"webapp", "evolution", "sandbox", "bench", "tests"}

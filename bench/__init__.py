@@ -1,0 +1,1 @@
+"""Benchmarks and fault injection: one file, one question, one printed table."""
