@@ -10,9 +10,15 @@ from sandbox.backends.fake import FakeBackend, FakeCommand, ScriptExhausted
 from tests.sandbox import conformance
 from tests.sandbox.conformance import Bench
 
+Check = Callable[[Bench], None]
 
-@pytest.mark.parametrize("case", conformance.PROTOCOL, ids=lambda case: case.__name__)
-def test_fake(case: Callable[[Bench], None]) -> None:
+ALL = conformance.PROTOCOL + conformance.REAL
+PROTOCOL = pytest.mark.parametrize("check", conformance.PROTOCOL, ids=lambda c: c.__name__)
+EVERY = pytest.mark.parametrize("check", ALL, ids=lambda c: c.__name__)
+
+
+@PROTOCOL
+def test_fake(check: Check) -> None:
     backend: list[FakeBackend] = []
 
     def with_script(script: object) -> FakeBackend:
@@ -20,19 +26,21 @@ def test_fake(case: Callable[[Bench], None]) -> None:
             backend[:] = [FakeBackend(script)]  # type: ignore[arg-type]
         return backend[0]
 
-    case(Bench(with_script))
+    check(Bench(with_script, "fake"))
 
 
 def test_the_fake_fails_by_name_when_its_script_runs_out() -> None:
-    with Bench(FakeBackend).start(script=[FakeCommand(expects="first")]) as sandbox:
+    with Bench(FakeBackend, "fake").start(script=[FakeCommand(expects="first")]) as sandbox:
         assert conformance.sh(sandbox, "first thing").exit_status == 0
         with pytest.raises(ScriptExhausted, match="second thing"):
             conformance.sh(sandbox, "second thing")
 
 
+def test_the_suite_does_not_shrink() -> None:
+    assert len({check.__name__ for check in ALL}) == len(ALL) >= 80
+
+
 @pytest.mark.bubblewrap
-@pytest.mark.parametrize(
-    "case", conformance.PROTOCOL + conformance.REAL, ids=lambda case: case.__name__
-)
-def test_bubblewrap(case: Callable[[Bench], None], bench: Bench) -> None:
-    case(bench)
+@EVERY
+def test_bubblewrap(check: Check, bench: Bench) -> None:
+    check(bench)
