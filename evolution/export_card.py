@@ -25,6 +25,7 @@ def card(dataset: FrozenDataset, marked: Mapping[str, tuple[str, ...]]) -> str:
         _table("Generation", (str(e.generation) for e in environments), is_number=True),
         _table("Direction", (e.direction or "seed" for e in environments)),
         _table("Licence", (e.licence or "not stated" for e in environments)),
+        f"**Verdicts.** {dataset.basis} `manifest.json` names the sandboxes of each.",
         _canary_warning(marked),
         _USE.format(slug=dataset.slug),
         _FILES,

@@ -36,7 +36,9 @@ class ExportedEnvironment:
     """One environment of a frozen dataset.
 
     `folder` is its folder's name in the export, `digest` ours, `root` and `parent` are digests too;
-    a seed has no parent. `task_name` is `[task].name`, empty when there is none.
+    a seed has no parent. `task_name` is `[task].name`, empty when there is none. `verified_by` are
+    the sandboxes in which the verdict was found, `is_verified_on_image` says whether that was on
+    the environment's own image throughout; None where it is not known.
     """
 
     folder: str
@@ -55,6 +57,8 @@ class ExportedEnvironment:
     operators: tuple[str, ...] = ()
     demands: tuple[ExportedDemand, ...] = ()
     difficulty: tuple[ExportedDifficulty, ...] = ()
+    verified_by: str = ""
+    is_verified_on_image: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,24 @@ class FrozenDataset:
     def folder(self) -> str:
         """The one folder that an archive unpacks to."""
         return f"{self.slug}-v{self.version}"
+
+    @property
+    def basis(self) -> str:
+        """What the verdicts rest on, in one sentence."""
+        known = [environment.is_verified_on_image for environment in self.environments]
+        parts = []
+        if count := known.count(False):
+            who, whose = (
+                ("1 environment was", "its")
+                if count == 1
+                else (f"{count} environments were", "their")
+            )
+            parts.append(f"{who} verified on the host's /usr, not on {whose} image")
+        if count := known.count(None):
+            parts.append(f"of {count} it is not known where they were verified")
+        if not parts:
+            return "Every environment was verified on its own image."
+        return f"{'; '.join(parts)}.".capitalize()
 
     @property
     def harbor_name(self) -> str:

@@ -165,6 +165,7 @@ def _manifest_json(dataset: FrozenDataset, marked: Mapping[str, tuple[str, ...]]
             "frozen_at": dataset.frozen_at,
             "digest": dataset.digest,
             "description": dataset.description,
+            "verdicts": dataset.basis,
             "environments": environments,
         }
     )

@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from evolution.contracts import GateStatus
+from sandbox.choice import HOST_ROOT
 from sandbox.contracts import Outcome, SolverEnd
 from webapp.lifecycle import TrialStatus
 
@@ -30,6 +31,8 @@ class Verification(models.Model):
     """Which versions of the gates spoke: stale when it is not the current one."""
 
     backend = models.CharField(max_length=40, blank=True)
+    """What ran the trials that the verdict rests on; several are joined by ", "."""
+
     attempt = models.PositiveIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     sandboxes = models.PositiveIntegerField(default=0)
@@ -57,9 +60,23 @@ class Verification(models.Model):
     def __str__(self) -> str:
         return f"verification {self.number} of {self.environment_id}"
 
+    @property
+    def is_on_image(self) -> bool | None:
+        """Whether every trial ran on the environment's own image; None where it is not known."""
+        return HOST_ROOT not in self.backend.split(", ") if self.backend else None
+
+
+def on_host_root(prefix: str = "") -> Q:
+    """Verifications that rest on this machine's own `/usr`, at least in part."""
+    whole, first = f"{prefix}backend", f"{prefix}backend__startswith"
+    return Q(**{whole: HOST_ROOT}) | Q(**{first: f"{HOST_ROOT}, "})  # the names are in order
+
 
 class Trial(models.Model):
     """One trial of a gate. `record` is the whole result (msgspec JSON, zstd), for recall.
+
+    `solver_seconds`, `cpu_seconds` and `peak_memory_bytes` are taken out of it for tables; None
+    where they were not measured.
 
     Trials that the machinery spoiled stay for people to see, and may be repeated.
     """
@@ -77,6 +94,10 @@ class Trial(models.Model):
     seconds = models.FloatField()
     sandboxes = models.PositiveSmallIntegerField()
     backend = models.CharField(max_length=40)
+    solver_seconds = models.FloatField(null=True, blank=True)
+    cpu_seconds = models.FloatField(null=True, blank=True)
+    peak_memory_bytes = models.BigIntegerField(null=True, blank=True)
+    is_traced = models.BooleanField(default=False)
     record = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True)
 

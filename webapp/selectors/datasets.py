@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from django.db.models import Max, Prefetch, QuerySet
+from django.db.models import F, Max, Prefetch, QuerySet
+from django.db.models.fields.json import KT
 from django.shortcuts import get_object_or_404
 
 from webapp.lifecycle import ReviewStatus
 from webapp.models import Dataset, DatasetMember, DatasetVersion, Environment
+from webapp.models.trial import on_host_root
 from webapp.selectors.environments import EnvironmentFilter, list_rows
 
 MEMBER_ROWS = 200
@@ -29,8 +31,12 @@ def get_dataset(slug: str) -> Dataset:
 
 
 def get_version(slug: str, number: int) -> DatasetVersion:
-    """A frozen version, or 404."""
-    rows = DatasetVersion.objects.select_related("dataset", "frozen_by").defer("frozen")
+    """A frozen version with the sentence that says what its verdicts rest on, or 404."""
+    rows = (
+        DatasetVersion.objects.select_related("dataset", "frozen_by")
+        .defer("frozen")
+        .annotate(basis=KT("frozen__basis"))
+    )
     return get_object_or_404(rows, dataset__slug=slug, number=number)
 
 
@@ -50,6 +56,12 @@ def members_of(version: DatasetVersion) -> list[DatasetMember]:
 
 
 def freezable(chosen: EnvironmentFilter) -> QuerySet[Environment]:
-    """Approved environments that match, by lineage and place in it."""
+    """Approved environments that match, by lineage and place in it, with what verified them."""
     rows = list_rows().filter(chosen.query(), review=ReviewStatus.APPROVED)
-    return rows.order_by("lineage_id", "path")
+    shown = rows.annotate(verified_by=F("current_verification__backend"))
+    return shown.order_by("lineage_id", "path")
+
+
+def count_on_host(rows: QuerySet[Environment]) -> int:
+    """How many of these have a verdict from the host's own `/usr`, not from their image."""
+    return rows.filter(on_host_root("current_verification__")).count()

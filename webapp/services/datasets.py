@@ -54,7 +54,8 @@ def freeze(
             )
             for member in members
         )
-        version.frozen = msgspec.to_builtins(describe(version))
+        frozen = describe(version)
+        version.frozen = {**msgspec.to_builtins(frozen), "basis": frozen.basis}
         version.save(update_fields=["frozen"])
         append_event(
             "dataset.frozen",

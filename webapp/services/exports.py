@@ -42,7 +42,9 @@ def _frozen(version: DatasetVersion) -> FrozenDataset:
 def describe(version: DatasetVersion) -> FrozenDataset:
     """A version as the plain values that an export is made from; called once, when it is frozen."""
     members = (
-        version.members.select_related("environment__lineage", "environment__parent")
+        version.members.select_related(
+            "environment__lineage", "environment__parent", "environment__current_verification"
+        )
         .prefetch_related("environment__scores__solver")
         .order_by("name")
     )
@@ -65,7 +67,7 @@ def _loader(version: DatasetVersion) -> Callable[[str], Bundle]:
 def _exported(member: DatasetMember) -> ExportedEnvironment:
     environment = member.environment
     demands = msgspec.convert(environment.demands, list[Demand])
-    parent = environment.parent
+    parent, verification = environment.parent, environment.current_verification
     return ExportedEnvironment(
         folder=member.name,
         digest=environment.digest,
@@ -83,6 +85,8 @@ def _exported(member: DatasetMember) -> ExportedEnvironment:
         operators=tuple(demand.operator for demand in demands),
         demands=tuple(ExportedDemand(d.id, d.operator, d.title, d.checks) for d in demands),
         difficulty=tuple(_score(score) for score in _scores(environment)),
+        verified_by=verification.backend if verification else "",
+        is_verified_on_image=verification.is_on_image if verification else None,
     )
 
 

@@ -52,6 +52,10 @@ def record_trial(
                 seconds=result.seconds,
                 sandboxes=result.sandboxes,
                 backend=result.backend,
+                solver_seconds=dict(result.phases).get("solver"),
+                cpu_seconds=result.usage.cpu_seconds,
+                peak_memory_bytes=result.usage.peak_memory_bytes,
+                is_traced=result.trace is not None,
                 record=pack_result(result),
             )
     except IntegrityError:

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from webapp.forms.dataset import FreezeForm
 from webapp.forms.filters import EnvironmentFilterForm, read_filter
 from webapp.http import Request, allow, answer, stream
-from webapp.models import Role
+from webapp.models import DatasetVersion, Role
 from webapp.selectors import datasets
 from webapp.services import datasets as dataset_services
 from webapp.services import exports
@@ -35,11 +35,8 @@ def dataset_freeze(request: Request) -> HttpResponseBase:
     form = FreezeForm(request.POST or None, initial={"name": request.GET.get("name", "")})
     form.offer(list(matching.values_list("pk", flat=True)))
     if request.method == "POST" and form.is_valid():
-        said = form.cleaned_data
         try:
-            version = dataset_services.freeze(
-                said["name"], said["environments"], request.user, said["notes"]
-            )
+            version = _freeze(form, request)
             return redirect("dataset_version", slug=version.dataset.slug, number=version.number)
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
@@ -47,12 +44,18 @@ def dataset_freeze(request: Request) -> HttpResponseBase:
         "form": form,
         "rows": matching[: datasets.MEMBER_ROWS],
         "count": len(form.offered),
+        "on_host": datasets.count_on_host(matching),
         "chosen": chosen,
         "filters": EnvironmentFilterForm(request.GET),
         "ticked": request.POST.getlist("environments") if request.method == "POST" else None,
     }
     status = 422 if request.method == "POST" else 200
     return answer(request, "webapp/dataset_freeze.html", context, status=status)
+
+
+def _freeze(form: FreezeForm, request: Request) -> DatasetVersion:
+    said = form.cleaned_data
+    return dataset_services.freeze(said["name"], said["environments"], request.user, said["notes"])
 
 
 @allow(Role.VIEWER)
