@@ -98,3 +98,10 @@ ICONS: dict[str, str] = {
     "folder": '<path d="M2 4h4l1.500 1.500H14V13H2z"/>',
 }
 """Drawings on a 16 by 16 grid, stroked in the current colour."""
+
+SANDBOXES: dict[str, str] = {
+    "bubblewrap": "bubblewrap, on the host's /usr",
+    "bubblewrap-image": "bubblewrap, on the image",
+    "docker": "Docker",
+}
+"""Back-ends in words, with what their root file system is."""

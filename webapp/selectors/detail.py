@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from django.db.models import Prefetch
@@ -237,6 +238,26 @@ def get_trial(pk: int) -> Trial:
         "verification__environment__demands", "verification__environment__manifest"
     )
     return get_object_or_404(rows, pk=pk)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCost:
+    """The solver phase of a traced trial beside its untraced repetitions, in seconds."""
+
+    traced: float
+    untraced: float
+    n: int
+
+
+def trace_cost(trial: Trial) -> TraceCost | None:
+    """What following this trial cost; None where it was not followed, or never run without."""
+    if not trial.is_traced or trial.solver_seconds is None:
+        return None
+    rows = Trial.objects.filter(
+        verification=trial.verification_id, key=trial.key, is_traced=False
+    ).exclude(outcome__in=[Outcome.INFRA_ERROR, Outcome.CANCELLED])
+    others = [s for s in rows.values_list("solver_seconds", flat=True) if s is not None]
+    return TraceCost(trial.solver_seconds, median(others), len(others)) if others else None
 
 
 def review_rows(environment: Environment) -> list[Review]:

@@ -157,3 +157,10 @@ def unlocalize_number(value: float) -> str:
 def reason(code: str) -> str:
     """A reviewer's reason in words."""
     return REASON_LABELS.get(code, code)
+
+
+@register.filter
+def sandbox(names: str) -> str:
+    """Back-ends, joined by ", ", in words; a dash for none."""
+    shown = [marks.SANDBOXES.get(name, clean_text(name)) for name in names.split(", ") if name]
+    return "; ".join(shown) or "–"
