@@ -1,4 +1,5 @@
-"""Removes what no living owner holds: servers and wardens, cgroups, half-written layers.
+"""Removes what no living owner holds: servers and wardens, cgroups, half-written layers; and images
+past the budget of their cache.
 
 Everything of ours carries its owner's process id and start time in its name. What does not match
 is never touched.
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ class Reaped:
     processes: int = 0
     cgroups: int = 0
     folders: int = 0
+    images: int = 0
 
 
 def start_time(pid: int) -> int | None:
@@ -50,15 +51,32 @@ def is_alive(label: str) -> bool:
     return match is not None and start_time(int(match[1])) == int(match[2])
 
 
-def reap(*folders: Path, cgroup_root: Path = Path("/sys/fs/cgroup")) -> Reaped:
+def reap(
+    *folders: Path,
+    cgroup_root: Path = Path("/sys/fs/cgroup"),
+    image_budget_bytes: int | None = None,
+) -> Reaped:
     """One pass; `folders` are the runtime and cache folders of back-ends.
 
-    Safe to run beside living back-ends, and by several processes at once.
+    `image_budget_bytes` is what the images of one cache folder may take; see
+    `sandbox.backends.pruning.default_budget_bytes`. Safe to run beside living back-ends, and by
+    several processes at once.
     """
     return Reaped(
         processes=_reap_processes(),
         cgroups=_reap_cgroups(cgroup_root),
         folders=sum(_reap_folders(folder) for folder in folders),
+        images=sum(_reap_images(folder, image_budget_bytes) for folder in folders),
+    )
+
+
+def _reap_images(cache_dir: Path, budget_bytes: int | None) -> int:
+    from sandbox.backends import pruning  # it names its folders as we do
+
+    if budget_bytes is None:
+        budget_bytes = pruning.default_budget_bytes(cache_dir) if cache_dir.is_dir() else 0
+    return sum(
+        pruning.prune(manifests.parent, budget_bytes) for manifests in cache_dir.glob("*/manifests")
     )
 
 
@@ -116,6 +134,8 @@ def _remove_cgroup(group: Path) -> bool:
 
 def _reap_folders(cache_dir: Path) -> int:
     """Layers that were being written when their writer died."""
+    from sandbox.backends.pruning import remove_folder
+
     count = 0
     for folder in cache_dir.glob("*/incoming/*"):
         try:
@@ -123,6 +143,6 @@ def _reap_folders(cache_dir: Path) -> int:
         except OSError:
             continue
         if not is_alive(folder.name.partition("-")[0]) or is_stale:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
             count += 1
     return count

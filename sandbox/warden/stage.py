@@ -14,6 +14,8 @@ from sandbox.warden.wire import Header
 _CANDIDATES = ("/mnt", "/media", "/srv", "/opt", "/tmp", "/run")  # noqa: S108
 
 _found: list[str] = []
+_hidden: list[int] = []
+_mounted: dict[tuple[str, int, int], str] = {}
 
 
 def place() -> str:
@@ -39,9 +41,34 @@ def prepare(config: Header) -> None:
         if path
     }
     at = place()
+    _hidden[:] = [os.open(at, os.O_PATH | os.O_DIRECTORY)]
     kernel.mount("ratchet", at, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=1m,mode=755")
     os.mkdir(f"{at}/box", 0o755)
     for name, fd in sources.items():
         os.makedirs(f"{at}/{name}", 0o755)
         kernel.mount(f"/proc/self/fd/{fd}", f"{at}/{name}", "", kernel.MS_BIND | kernel.MS_REC)
+        os.close(fd)
+
+
+def mount_source(source: str) -> str:
+    """A folder of the host as a name below the stage, mounted there when it was not before.
+
+    Raises OSError.
+    """
+    at = place()
+    path = os.path.realpath(source)
+    if path == at or path.startswith(f"{at}/"):  # the stage lies over it
+        fd = os.open(f".{path[len(at) :]}", os.O_PATH | os.O_DIRECTORY, dir_fd=_hidden[0])
+    else:
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY)
+    try:
+        info = os.fstat(fd)
+        key = (path, info.st_dev, info.st_ino)
+        if key not in _mounted:
+            name = f"mounts/{len(_mounted)}"
+            os.makedirs(f"{at}/{name}", 0o755)
+            kernel.mount(f"/proc/self/fd/{fd}", f"{at}/{name}", "", kernel.MS_BIND | kernel.MS_REC)
+            _mounted[key] = name
+        return _mounted[key]
+    finally:
         os.close(fd)

@@ -35,8 +35,8 @@ class Watch:
     def sample(self) -> None:
         """Look once; acts when the memory limit is exceeded."""
         self._look_at_disk()
-        pids = [name for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
-        self.peak_processes = max(self.peak_processes, len(pids))
+        pids = [name for name in os.listdir("/proc") if name.isdecimal()]
+        self.peak_processes = max(self.peak_processes, len(pids) - 1)  # the first is not asked for
         private = shared = 0
         for pid in pids:
             fields = read_proc(f"/proc/{pid}/statm").split()
@@ -53,7 +53,7 @@ class Watch:
         exact = {pid: _proportional_bytes(pid) for pid in pids}
         used = sum(exact.values())
         if used > self.limits["memory_bytes"]:
-            largest = max(exact, key=lambda pid: exact[pid])
+            largest = max(exact, key=lambda pid: (pid != "1", exact[pid]))
             try:
                 fd = os.open(f"/proc/{largest}", os.O_RDONLY | os.O_DIRECTORY)
             except OSError:

@@ -183,29 +183,6 @@ def test_a_cache_that_was_emptied_is_filled_again(tmp_path: Path) -> None:
         backend.close()
 
 
-@pytest.mark.slow
-def test_a_full_cache_forgets_what_was_used_longest_ago(tmp_path: Path) -> None:
-    backend = BubblewrapBackend(tmp_path / "r", tmp_path / "c")
-    try:
-        texts = [f"FROM a\nRUN head -c 3000000 /dev/urandom > /{n}\n".encode() for n in range(3)]
-        images = [backend.prepare(image_spec(text)) for text in texts]
-        assert backend.store.prune(0) == 0  # all of them were used just now
-        for age, image in ((3000, images[1]), (2000, images[0]), (1000, images[2])):
-            path = backend.store.folder / "manifests" / f"{image.ref}.json"
-            os.utime(path, (time.time() - age, time.time() - age))
-        assert backend.store.prune(8_000_000, min_age_seconds=-1) == 1
-        assert [backend.prepare(image_spec(text)).was_cached for text in texts] == [
-            True,
-            False,
-            True,
-        ]
-        assert backend.store.prune(0, min_age_seconds=-1) == 3
-        layers = [path.name for path in (backend.store.folder / "layers").iterdir()]
-        assert [f"layers/{name}" for name in layers] == [backend.store.skeleton]
-    finally:
-        backend.close()
-
-
 def test_the_bench_itself_uses_the_small_image(bench: Bench) -> None:
     with bench.start() as sandbox:
         assert out(sandbox, "cat /app/data/one.txt") == "one\n"
