@@ -39,32 +39,38 @@ class SandboxChoice(StrEnum):
 HOST_ROOT = SandboxChoice.BUBBLEWRAP.value
 """The back-end that runs on this machine's own `/usr`, not on the environment's image."""
 
+NO_ENGINE = "no Docker engine answers: start one, or set DOCKER_HOST"
+
 _NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
 
 
 class ChoosingRunner:
     """Runs each trial on the back-end that suits it; implements `TrialRunner`.
 
-    `backends` give the process's back-ends, each when it is first needed. `has_images` says whether
-    images can be made here at all (an engine answers), `can_bubblewrap` whether bubblewrap starts
-    (see `can_start`); only AUTO asks. `runner_for` makes the runner of a back-end. A verifier with
-    an image of its own is run where the solver is.
+    `backends` give the process's back-ends, each when it is first needed. `has_engine` says whether
+    a Docker engine answers, `can_bubblewrap` whether bubblewrap starts (see `can_start`); only AUTO
+    asks. `runner_for` makes the runner of a back-end. A verifier with an image of its own is run
+    where the solver is.
+
+    AUTO takes bubblewrap for what may run on the host's root without a network, bubblewrap on the
+    unpacked image for all else without a network, and Docker for the rest: what the one refuses is
+    put to the next.
     """
 
     def __init__(
         self,
         backends: Mapping[SandboxChoice, Callable[[], Backend]],
         *,
-        has_images: Callable[[], bool],
+        has_engine: Callable[[], bool],
         can_bubblewrap: Callable[[], bool],
         choice: SandboxChoice = SandboxChoice.AUTO,
         runner_for: Callable[[Backend], TrialRunner] = Runner,
     ) -> None:
         self.choice = choice
         self._backends = backends
-        self._has_images = has_images
-        self._runner_for = runner_for
+        self._has_engine = has_engine
         self._can_bubblewrap = can_bubblewrap
+        self._runner_for = runner_for
 
     def run(self, spec: TrialSpec) -> TrialResult:
         """See `TrialRunner.run`."""
@@ -83,31 +89,41 @@ class ChoosingRunner:
         return self._runner_for(backend).run(spec)
 
     def prepare(self, spec: ImageSpec) -> Image:
-        """See `TrialRunner.prepare`. The image is made where a trial without network would run."""
+        """See `TrialRunner.prepare`. AUTO leaves the unpacking to the first trial that needs it."""
+        is_on_engine = not spec.is_host_root_compatible and self.choice is SandboxChoice.AUTO
+        if is_on_engine and self._has_engine():
+            return self._backends[SandboxChoice.DOCKER]().prepare(spec)
         return self.backend_for([spec], _NO_NETWORK).prepare(spec)
 
     def backend_for(self, images: Sequence[ImageSpec], network: NetworkPolicy) -> Backend:
-        """The back-end for sandboxes of these images. Raises Refused or SandboxUnavailable."""
-        return self._backends[self._choose(images, network)]()
+        """The back-end for sandboxes of these images.
 
-    def _choose(self, images: Sequence[ImageSpec], network: NetworkPolicy) -> SandboxChoice:
+        Raises Refused when there is none, ImageBuildFailed or SandboxUnavailable.
+        """
         if self.choice is not SandboxChoice.AUTO:
-            return self.choice
+            return self._backends[self.choice]()
         is_offline = network.mode is NetworkMode.NO_NETWORK
         is_on_host = is_offline and all(image.is_host_root_compatible for image in images)
-        if is_on_host and self._can_bubblewrap():
-            return SandboxChoice.BUBBLEWRAP
-        if self._has_images():
-            can_unpack = is_offline and self._can_bubblewrap()
-            return SandboxChoice.BUBBLEWRAP_IMAGE if can_unpack else SandboxChoice.DOCKER
-        if is_on_host:
-            return SandboxChoice.BUBBLEWRAP  # which says itself what is missing
-        what = (
-            "this environment brings its own image"
-            if is_offline
-            else f"network_mode = {network.mode.value!r} is not offered without Docker"
-        )
-        raise Refused(f"{what}, and no Docker engine answers: start one, or set DOCKER_HOST")
+        refusals: list[str] = []
+        if is_offline and self._can_bubblewrap():
+            first = (SandboxChoice.BUBBLEWRAP,) if is_on_host else ()
+            for choice in (*first, SandboxChoice.BUBBLEWRAP_IMAGE):
+                backend = self._backends[choice]()
+                try:
+                    for image in images:
+                        backend.prepare(image)
+                except Refused as refused:
+                    refusals.append(str(refused))
+                else:
+                    return backend
+        if self._has_engine():
+            return self._backends[SandboxChoice.DOCKER]()
+        if is_on_host and not refusals:
+            return self._backends[SandboxChoice.BUBBLEWRAP]()  # which says itself what is missing
+        what = f"network_mode = {network.mode.value!r} is not offered without Docker"
+        if is_offline:
+            what = "; ".join(refusals) or "bubblewrap does not start here"
+        raise Refused(what if NO_ENGINE in what else f"{what}, and {NO_ENGINE}")
 
 
 def can_start(backend: Backend) -> bool:

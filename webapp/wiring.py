@@ -72,7 +72,7 @@ def runner(party: str = "", choice: str = "") -> ChoosingRunner:
     """
     return ChoosingRunner(
         BACKENDS,
-        has_images=lambda: False,
+        has_engine=lambda: False,
         can_bubblewrap=_can_bubblewrap,
         choice=SandboxChoice(choice or settings.RATCHET_SANDBOX),
         runner_for=lambda backend: Runner(backend, party=party),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sandbox.backends.fake import FakeBackend, FakeCommand
 from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
 from sandbox.contracts import (
+    Image,
     ImageSpec,
     NetworkMode,
     NetworkPolicy,
@@ -26,26 +29,40 @@ OFFLINE = NetworkPolicy(NetworkMode.NO_NETWORK)
 BACKENDS = [choice for choice in SandboxChoice if choice is not SandboxChoice.AUTO]
 
 
+class Fussy(FakeBackend):
+    """A fake that refuses images as the real one of its name does."""
+
+    def __init__(self, choice: SandboxChoice, house: House, script: list[FakeCommand]) -> None:
+        super().__init__(script)
+        self.name = choice.value
+        self.house = house
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        if self.name == "bubblewrap" and b"FROM b" in spec.files[0].data:
+            raise Refused("several stages need Docker")
+        if self.name == "bubblewrap-image" and not self.house.has_engine:
+            raise Refused("the image has to be unpacked")
+        return super().prepare(replace(spec, files=(DOCKERFILE,)))
+
+
 class House:
     """Fake back-ends under the real names; `made` lists those that were asked for."""
 
-    def __init__(self, *, has_images: bool = True, has_bubblewrap: bool = True) -> None:
+    def __init__(self, *, has_engine: bool = True, has_bubblewrap: bool = True) -> None:
         self.made: list[str] = []
-        self.has_images = has_images
+        self.has_engine = has_engine
         self.has_bubblewrap = has_bubblewrap
 
     def make(self, choice: SandboxChoice) -> FakeBackend:
-        if choice is SandboxChoice.DOCKER and not self.has_images:
+        if choice is SandboxChoice.DOCKER and not self.has_engine:
             raise SandboxUnavailable("no engine answers")
         self.made.append(choice.value)
-        backend = FakeBackend([FakeCommand(expects="/tests/test.sh")])
-        backend.name = choice.value
-        return backend
+        return Fussy(choice, self, [FakeCommand(expects="/tests/test.sh")])
 
     def runner(self, choice: SandboxChoice = SandboxChoice.AUTO) -> ChoosingRunner:
         return ChoosingRunner(
             {each: lambda each=each: self.make(each) for each in BACKENDS},
-            has_images=lambda: self.has_images,
+            has_engine=lambda: self.has_engine,
             can_bubblewrap=lambda: self.has_bubblewrap,
             choice=choice,
         )
@@ -58,7 +75,7 @@ def trial(image: ImageSpec, network: NetworkPolicy, judge: ImageSpec | None = No
 
 
 @pytest.mark.parametrize(
-    ("image", "network", "has_images", "has_bubblewrap", "expected"),
+    ("image", "network", "has_engine", "has_bubblewrap", "expected"),
     [
         (HOST, OFFLINE, True, True, "bubblewrap"),
         (HOST, OFFLINE, False, True, "bubblewrap"),
@@ -71,20 +88,20 @@ def trial(image: ImageSpec, network: NetworkPolicy, judge: ImageSpec | None = No
     ],
 )
 def test_auto_takes_the_first_that_fits_and_touches_no_other(
-    image: ImageSpec, network: NetworkPolicy, has_images: bool, has_bubblewrap: bool, expected: str
+    image: ImageSpec, network: NetworkPolicy, has_engine: bool, has_bubblewrap: bool, expected: str
 ) -> None:
-    house = House(has_images=has_images, has_bubblewrap=has_bubblewrap)
+    house = House(has_engine=has_engine, has_bubblewrap=has_bubblewrap)
     assert house.runner().backend_for([image], network).name == expected
     assert house.made == [expected]
 
 
 @pytest.mark.parametrize(
-    ("network", "what"), [(OFFLINE, "brings its own image"), (PUBLIC, "'public'")]
+    ("network", "what"), [(OFFLINE, "the image has to be unpacked"), (PUBLIC, "'public'")]
 )
 def test_what_nobody_can_run_is_refused_by_name_with_the_way_out(
     network: NetworkPolicy, what: str
 ) -> None:
-    runner = House(has_images=False).runner()
+    runner = House(has_engine=False).runner()
     with pytest.raises(Refused, match=what) as refused:
         runner.backend_for([OWN], network)
     assert "DOCKER_HOST" in str(refused.value)
@@ -92,6 +109,22 @@ def test_what_nobody_can_run_is_refused_by_name_with_the_way_out(
     assert result.outcome is Outcome.INFRA_ERROR
     assert result.error == str(refused.value)
     assert result.backend == ""
+
+
+def test_what_one_refuses_is_put_to_the_next() -> None:
+    staged = ImageSpec(
+        (SandboxFile("Dockerfile", b"FROM a\nFROM b\n"),), is_host_root_compatible=True
+    )
+    assert House().runner().backend_for([staged], OFFLINE).name == "bubblewrap-image"
+    with pytest.raises(Refused, match="several stages need Docker; the image has to be unpacked"):
+        House(has_engine=False).runner().backend_for([staged], OFFLINE)
+
+
+def test_an_image_is_built_by_the_engine_before_anybody_unpacks_it() -> None:
+    house = House()
+    assert house.runner().prepare(OWN).backend == "docker"
+    assert house.runner().prepare(HOST).backend == "bubblewrap"
+    assert house.made == ["docker", "bubblewrap"]
 
 
 def test_a_verifier_with_an_image_of_its_own_is_run_where_the_solver_is() -> None:
@@ -111,7 +144,7 @@ def test_a_named_one_is_taken_whatever_else_would_fit(choice: SandboxChoice) -> 
 
 
 def test_an_engine_that_is_away_is_no_reward_of_zero() -> None:
-    result = House(has_images=False).runner(SandboxChoice.DOCKER).run(trial(OWN, OFFLINE))
+    result = House(has_engine=False).runner(SandboxChoice.DOCKER).run(trial(OWN, OFFLINE))
     assert (result.outcome, result.reward) == (Outcome.INFRA_ERROR, None)
     assert (result.error, result.backend) == ("no engine answers", "docker")
 
