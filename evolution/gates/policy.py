@@ -44,6 +44,8 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     #                   imported: quick, full; made: quick, full
     "format": (_B, _B, _B, _B),
     "sequence": (_A, _A, _B, _B),
+    "novel": (_A, _A, _B, _B),
+    "leak": (_A, _A, _B, _B),
     "build": (_B, _B, _B, _B),
     "oracle": (_B, _B, _B, _B),
     "nop": (_B, _B, _B, _B),

@@ -19,8 +19,10 @@ from evolution.gates import (
     demands,
     format,
     headroom,
+    leak,
     mutants,
     nop,
+    novel,
     oracle,
     parent_solution,
     sequence,
@@ -37,6 +39,8 @@ WORKERS = 2
 STATIC: tuple[tuple[str, Callable[[Case], GateResult]], ...] = (
     (format.GATE, format.check),
     (sequence.GATE, sequence.check),
+    (novel.GATE, novel.check),
+    (leak.GATE, leak.check),
 )
 STEPWISE: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (oracle.GATE, oracle.check),
