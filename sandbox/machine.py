@@ -57,7 +57,7 @@ class Machine:
         return 0.0
 
     def _meminfo(self, name: str) -> int:
-        with (self.proc / "meminfo").open(encoding="ascii") as file:
+        with open(f"{self.proc}/meminfo", encoding="ascii") as file:
             for line in file:
                 if line.startswith(f"{name}:"):
                     return int(line.split()[1]) * 1024

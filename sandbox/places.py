@@ -5,8 +5,8 @@
     ...
     place.release()
 
-No daemon: a state file, replaced as a whole under a lock, says who holds and who waits (see
-`packing` for the rules). Each request has a named pipe that its process keeps open: writing to it
+No daemon: a state file, changed under a lock, says who holds and who waits (see `packing` for
+the rules). Each request has a named pipe that its process keeps open: writing to it
 wakes who waits, and when the process is gone, however it ended, the kernel says so to whoever
 opens it for writing. `occupancy` reads the same file.
 """
@@ -200,7 +200,7 @@ class Places:
     def beside(self, cpus: float | None) -> tuple[int, ...]:
         """The CPUs for a sandbox that is not counted: those that are least in use."""
         wanted = Entry(0, "", 0, to_millicpus(1 if cpus is None else cpus), 0)
-        held = read_queue(self.folder).held
+        held = occupancy(self.folder).held
         return () if cpus is None else choose_cpus(wanted, held, self.capacity)
 
     # -- the folder ---------------------------------------------------------------------------
@@ -208,25 +208,13 @@ class Places:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[Queue]:
         """The state, written back if the block changed it; then whoever is next is woken."""
-        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        _descriptors.add(lock)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            queue = read_queue(self.folder)
+        with _lock(self.folder, fcntl.LOCK_EX) as lock:
+            queue = _read(self.folder, lock)
             before, first = (list(queue.held), list(queue.waiting)), queue.first()
             yield queue
             if before != (queue.held, queue.waiting):
-                self._write(queue)
+                _write(self.folder, lock, queue)
                 self._wake_first(queue, first)
-        finally:
-            # Closing alone would not do: a child that was forked just now has it open as well.
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            _close(lock)
-
-    def _write(self, queue: Queue) -> None:
-        new = self.folder / "state.new"
-        new.write_text(json.dumps(vars(queue), default=vars, separators=(",", ":")))
-        new.replace(self.folder / "state")
 
     def _wake_first(self, queue: Queue, before: Entry | None) -> None:
         """Wake whose turn it is, when there is room or when it was not its turn before."""
@@ -235,9 +223,9 @@ class Places:
             is_alive(self.folder, first.number, message=b"!")
 
     def _make_pipe(self, number: int) -> int:
-        path = self.folder / f"{number}.pipe"
+        path = f"{self.folder}/{number}.pipe"
         with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+            os.unlink(path)
         os.mkfifo(path, 0o666)
         fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         _descriptors.add(fd)
@@ -245,14 +233,14 @@ class Places:
 
     def _forget(self, queue: Queue, number: int) -> None:
         with contextlib.suppress(FileNotFoundError):
-            (self.folder / f"{number}.pipe").unlink()
+            os.unlink(f"{self.folder}/{number}.pipe")
         queue.drop(number)
 
 
 def is_alive(folder: Path, number: int, message: bytes = b"") -> bool:
     """Whether the process of a request still has its pipe open; wakes it if there is a message."""
     try:
-        fd = os.open(folder / f"{number}.pipe", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(f"{folder}/{number}.pipe", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         return error.errno not in (errno.ENXIO, errno.ENOENT)
     try:
@@ -267,26 +255,63 @@ def is_alive(folder: Path, number: int, message: bytes = b"") -> bool:
     return True
 
 
-def read_queue(folder: Path) -> Queue:
-    """The state as it was written last; a new one when there is none or it cannot be read."""
+def occupancy(folder: Path) -> Queue:
+    """Who holds and who waits now, those whose process is gone left out. Changes nothing."""
     try:
-        found = json.loads((folder / "state").read_bytes())
+        with _lock(folder, fcntl.LOCK_SH) as lock:
+            queue = _read(folder, lock)
+    except OSError:
+        return Queue()  # nobody has asked for a place yet
+    queue.held = [entry for entry in queue.held if is_alive(folder, entry.number)]
+    queue.waiting = [entry for entry in queue.waiting if is_alive(folder, entry.number)]
+    queue.waiting.sort(key=lambda entry: (entry.turn, entry.number))
+    return queue
+
+
+# The state is written in turn to one of two files, and the first byte of the lock's file says to
+# which: a writer that is killed half-way leaves the other one as it was. (Renaming a file over
+# another makes some file systems write to the disk at once.)
+
+
+@contextlib.contextmanager
+def _lock(folder: Path, kind: int) -> Iterator[int]:
+    flags = os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == fcntl.LOCK_EX else os.O_RDONLY)
+    lock = os.open(f"{folder}/lock", flags, 0o666)
+    _descriptors.add(lock)
+    try:
+        fcntl.flock(lock, kind)
+        yield lock
+    finally:
+        # Closing alone would not do: a child that was forked just now has it open as well.
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        _close(lock)
+
+
+def _read(folder: Path, lock: int) -> Queue:
+    name = "state.1" if os.pread(lock, 1, 0) == b"1" else "state.0"
+    try:
+        with open(f"{folder}/{name}", "rb") as file:
+            found = json.loads(file.readline())
         lists = {
             name: [Entry(**{**row, "cpu_set": tuple(row["cpu_set"])}) for row in found[name]]
             for name in ("held", "waiting")
         }
         return Queue(int(found["last_number"]), int(found["turn"]), **lists)
     except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return Queue(last_number=time.time_ns())  # above all numbers of a state that was lost
+        # None yet, or lost: numbers above all those that were in it.
+        return Queue(last_number=time.time_ns())
 
 
-def occupancy(folder: Path) -> Queue:
-    """Who holds and who waits now, those whose process is gone left out. Changes nothing."""
-    queue = read_queue(folder)
-    queue.held = [entry for entry in queue.held if is_alive(folder, entry.number)]
-    queue.waiting = [entry for entry in queue.waiting if is_alive(folder, entry.number)]
-    queue.waiting.sort(key=lambda entry: (entry.turn, entry.number))
-    return queue
+def _write(folder: Path, lock: int, queue: Queue) -> None:
+    name = b"0" if os.pread(lock, 1, 0) == b"1" else b"1"
+    text = json.dumps(vars(queue), default=vars, separators=(",", ":")).encode() + b"\n"
+    fd = os.open(f"{folder}/state.{name.decode()}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        if os.pwrite(fd, text, 0) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
+    os.pwrite(lock, name, 0)
 
 
 def _close(fd: int) -> None:
