@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from evolution.bundle import Bundle, BundleError
+from evolution.composition import BASE_TESTS, is_composed
 from evolution.config_reader import read_task_config
 from evolution.harbor import included
+from evolution.preambles import Preamble, recognise
 from evolution.task_config import EnvironmentConfig, Severity, TaskConfig
 from sandbox.contracts import (
     ArtifactSpec,
@@ -150,9 +152,11 @@ def verifier_spec(bundle: Bundle, *, cap_seconds: float = VERIFIER_CAP_SECONDS) 
 
     A separate verifier with an image of its own brings its tests along: then `files` is empty and
     `image` is set, and `/tests/test.sh` is the image's. Otherwise a separate verifier works in a
-    fresh copy of the solver's image. Raises BundleError without `tests/test.sh`.
+    fresh copy of the solver's image. Tests that begin by fetching pytest get it from the toolchain
+    where that holds all that they ask for. Raises BundleError without `tests/test.sh`.
     """
     config = task_config(bundle)
+    found = preamble(bundle)
     return VerifierSpec(
         files=() if has_bundled_tests(bundle, config) else _scripts(bundle, "tests", "test.sh"),
         is_separate=config.is_separate,
@@ -161,7 +165,23 @@ def verifier_spec(bundle: Bundle, *, cap_seconds: float = VERIFIER_CAP_SECONDS) 
         env=resolved_env(config.verifier_env),
         user=config.verifier_user,
         timeout_seconds=min(config.verifier_timeout_seconds, cap_seconds),
+        toolchain=found.use if found else None,
+        remarks=_remarks(found) if found else (),
     )
+
+
+def preamble(bundle: Bundle) -> Preamble | None:
+    """What the bundle's original tests fetch before they judge; None when they fetch no pytest."""
+    if has_bundled_tests(bundle, task_config(bundle)):
+        return None
+    script = BASE_TESTS if is_composed(bundle) else "tests/test.sh"
+    return recognise(included(bundle.files, "tests"), script.removeprefix("tests/"))
+
+
+def _remarks(found: Preamble) -> tuple[str, ...]:
+    if found.use is not None:
+        return found.remarks
+    return (f"the tests fetch what they need themselves, the toolchain stays out: {found.refusal}",)
 
 
 def _verifier_image(bundle: Bundle, config: TaskConfig) -> ImageSpec | None:

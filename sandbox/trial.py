@@ -21,6 +21,7 @@ from sandbox.contracts import (
     ExecResult,
     Image,
     ImageSpec,
+    Mount,
     Outcome,
     SandboxFile,
     SolverEnd,
@@ -30,7 +31,7 @@ from sandbox.contracts import (
     Usage,
     tree_digest,
 )
-from sandbox.errors import ImageBuildFailed, SandboxError, SandboxUnavailable, TooLarge
+from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable, TooLarge
 from sandbox.limits import DEFAULT_PROCESSES
 from sandbox.rewards import (
     CTRF,
@@ -43,6 +44,7 @@ from sandbox.rewards import (
     read_checks,
     read_rewards,
 )
+from sandbox.toolchain import NOTE, Toolchain, described, test_command, test_environment
 
 OUTPUT_TAIL_BYTES = 8192
 _VERIFIER_LOGS = "/logs/verifier"
@@ -64,6 +66,7 @@ class _Record:
     trace: Trace | None = None
     rewards: Rewards = ()
     checks: tuple[CheckResult, ...] = ()
+    toolchain: str = ""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -84,12 +87,16 @@ class _Record:
 class Runner:
     """Runs trials on a back-end; implements `TrialRunner`. May be used by many threads.
 
-    `party` names on whose behalf sandboxes are asked for; see `Backend.start`.
+    `party` names on whose behalf sandboxes are asked for; see `Backend.start`. Without a
+    `toolchain`, trials whose tests need one end as `infra_error`.
     """
 
-    def __init__(self, backend: Backend, *, party: str = "") -> None:
+    def __init__(
+        self, backend: Backend, *, party: str = "", toolchain: Toolchain | None = None
+    ) -> None:
         self.backend = backend
         self.party = party
+        self.toolchain = toolchain
 
     def prepare(self, spec: ImageSpec) -> Image:
         """See `TrialRunner.prepare`."""
@@ -136,9 +143,12 @@ class Runner:
             sandboxes=record.sandboxes,
             seconds=seconds,
             notes=tuple(record.notes),
+            toolchain=record.toolchain,
         )
 
     def _run(self, spec: TrialSpec, record: _Record) -> None:
+        for remark in spec.verifier.remarks:
+            record.note(remark)
         with record.phase("prepare"):
             image = self.backend.prepare(spec.image)
             judge = image
@@ -148,7 +158,7 @@ class Runner:
             record.state = tuple(sorted(spec.state))
             self._judge_in_new_sandbox(spec, judge, record)
             return
-        with self._sandbox(spec, image, record) as sandbox:
+        with self._sandbox(spec, image, record, is_judge=not spec.verifier.is_separate) as sandbox:
             self._solve(spec, sandbox, record)
             self._collect(spec, sandbox, record)
             if not spec.verifier.is_separate:
@@ -157,9 +167,14 @@ class Runner:
             self._judge_in_new_sandbox(spec, judge, record)
 
     @contextmanager
-    def _sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> Iterator[Sandbox]:
+    def _sandbox(
+        self, spec: TrialSpec, image: Image, record: _Record, *, is_judge: bool
+    ) -> Iterator[Sandbox]:
+        mounts = self._mounts(spec) if is_judge else ()
         with record.phase("start"):
-            sandbox = self.backend.start(image, spec.limits, spec.network, party=self.party)
+            sandbox = self.backend.start(
+                image, spec.limits, spec.network, mounts=mounts, party=self.party
+            )
         record.sandboxes += 1
         for note in getattr(sandbox, "notes", ()):
             record.note(note)
@@ -169,6 +184,14 @@ class Runner:
         finally:
             with record.phase("stop"):
                 sandbox.stop()
+
+    def _mounts(self, spec: TrialSpec) -> tuple[Mount, ...]:
+        """What the sandbox in which the tests run sees of this machine."""
+        if spec.verifier.toolchain is None:
+            return ()
+        if self.toolchain is None:
+            raise Refused("the tests need the toolchain, and this runner was given none")
+        return (self.toolchain.mount(),)
 
     # -- solving ------------------------------------------------------------------------------
 
@@ -229,7 +252,7 @@ class Runner:
     # -- judging ------------------------------------------------------------------------------
 
     def _judge_in_new_sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> None:
-        with self._sandbox(spec, image, record) as sandbox:
+        with self._sandbox(spec, image, record, is_judge=True) as sandbox:
             with record.phase("verifier"):
                 for source in spec.verifier.replaced_folders(record.state or ()):
                     sandbox.remove_tree(source)
@@ -247,10 +270,10 @@ class Runner:
             if verifier.user is not None or image.user is not None:
                 sandbox.exec(["chmod", "0777", _VERIFIER_LOGS], timeout_seconds=30, user="root")
             result = sandbox.exec(
-                ["bash", "-c", "/tests/test.sh"],
+                test_command(verifier.toolchain),
                 timeout_seconds=verifier.timeout_seconds,
                 user=verifier.user,
-                env=verifier.env,
+                env=(*verifier.env, *test_environment(verifier.toolchain)),
             )
             record.verifier_output = _tail(result)
             if result.timed_out:
@@ -258,7 +281,7 @@ class Runner:
                     f"the verifier did not end within {verifier.timeout_seconds:g} s"
                 )
             sandbox.kill_all()
-            self._read_checks(sandbox, record)
+            self._read_checks(spec, sandbox, record)
             record.rewards = self._read_rewards(sandbox, is_separate=verifier.is_separate)
 
     def _read_rewards(self, sandbox: Sandbox, *, is_separate: bool) -> Rewards:
@@ -280,9 +303,11 @@ class Runner:
             raise InvalidReward(f"the {limit} limit struck while the work was judged")
         return rewards
 
-    def _read_checks(self, sandbox: Sandbox, record: _Record) -> None:
+    def _read_checks(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+        use = spec.verifier.toolchain
+        sources = [ArtifactSpec(CTRF)] + ([ArtifactSpec(NOTE)] if use else [])
         try:
-            files = sandbox.read_files((ArtifactSpec(CTRF),), cap_bytes=CTRF_CAP_BYTES)
+            files = sandbox.read_files(sources, cap_bytes=CTRF_CAP_BYTES)
         except TooLarge:
             record.note("ctrf.json is larger than 4 MiB: no checks were read")
             return
@@ -290,6 +315,10 @@ class Runner:
         if report is not None:
             record.checks, note = read_checks(report.data)
             record.note(note)
+        if use is not None:
+            said = next((f.data for f in files if f.path == NOTE and f.link is None), b"")
+            record.toolchain = described(use, said)
+            record.note(f"tests were run by {record.toolchain}")
 
 
 def _is_full(rewards: Rewards) -> bool:

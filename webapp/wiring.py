@@ -18,6 +18,7 @@ from sandbox.base import Backend
 from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
 from sandbox.errors import SandboxError
 from sandbox.findings import Finding
+from sandbox.toolchain import Toolchain
 from sandbox.trial import Runner
 
 _lock = threading.RLock()
@@ -75,7 +76,9 @@ def runner(party: str = "", choice: str = "") -> ChoosingRunner:
         has_engine=lambda: False,
         can_bubblewrap=_can_bubblewrap,
         choice=SandboxChoice(choice or settings.RATCHET_SANDBOX),
-        runner_for=lambda backend: Runner(backend, party=party),
+        runner_for=lambda backend: Runner(
+            backend, party=party, toolchain=Toolchain(_home() / "toolchain")
+        ),
     )
 
 

@@ -1,0 +1,63 @@
+"""What runs the tests of foreign bundles: pytest from a trusted, read-only mount.
+
+Thousands of public `test.sh` begin by fetching curl, uv and pytest. Where such a beginning is
+recognised (the floor above does that), the script runs byte for byte as it is, but what it would
+fetch is already there: programs of the same names come before those of the image, install nothing
+and run pytest from here. The image's own files are not used where the script asked for an
+environment of its own, so that work in a shared root cannot have changed who judges it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sandbox.contracts import Mount, ToolchainUse
+from sandbox.toolchain.making import made
+
+TARGET = "/ratchet-toolchain"
+"""Where sandboxes see the toolchain."""
+NOTE = "/logs/verifier/toolchain.txt"
+"""Where the toolchain says what ran the tests."""
+
+_COMMAND = f'export PATH="{TARGET}/bin:$PATH"; /tests/test.sh'
+_SAID = re.compile(r"pytest [0-9.]+ on the (toolchain|image)'s Python [0-9.]+")
+
+
+class Toolchain:
+    """The toolchain of this machine, below `home` (a folder); made when it is first needed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def mount(self) -> Mount:
+        """Its folder as sandboxes see it.
+
+        Raises SandboxUnavailable when it is not there and cannot be fetched.
+        """
+        return Mount(str(made(self._home, TARGET).resolve()), TARGET)
+
+
+def test_command(use: ToolchainUse | None) -> list[str]:
+    """How `/tests/test.sh` is started."""
+    return ["bash", "-c", "/tests/test.sh" if use is None else _COMMAND]
+
+
+def test_environment(use: ToolchainUse | None) -> tuple[tuple[str, str], ...]:
+    """What the toolchain's programs are told through the environment."""
+    if use is None:
+        return ()
+    return (
+        ("BASH_ENV", f"{TARGET}/functions.sh"),
+        ("RATCHET_APT", "replaced" if use.is_apt_replaced else "real"),
+        ("RATCHET_KIND", "isolated" if use.is_isolated else "image"),
+        ("RATCHET_PACKAGES", " ".join(use.packages)),
+    )
+
+
+def described(use: ToolchainUse, note: bytes) -> str:
+    """What ran the tests, from the note that the toolchain left ("" when it left none)."""
+    said = note.decode("ascii", "replace")
+    if _SAID.fullmatch(said):
+        return f"{said} (mount)"
+    return f"{use.release} (mount; not started by the tests)"

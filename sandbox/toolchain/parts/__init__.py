@@ -1,0 +1,1 @@
+"""What the toolchain puts into a sandbox: its programs, as they are."""
