@@ -124,6 +124,8 @@ class _Tree:
                 raise ImageBuildFailed(f"the image's archive is broken: {member.name!r}")
             source = self._find(target[:-1])
             try:
+                if stat.S_ISDIR(os.stat(target[-1], dir_fd=source, follow_symlinks=False).st_mode):
+                    raise IsADirectoryError
                 os.link(target[-1], name, src_dir_fd=source, dst_dir_fd=at, follow_symlinks=False)
             finally:
                 os.close(source)

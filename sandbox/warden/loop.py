@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from sandbox.warden import files, reading, snapshot, wire
 from sandbox.warden.command import Plan, Running, Stream, become
-from sandbox.warden.processes import is_first_process_alive, reap_one, status_of
+from sandbox.warden.processes import (
+    are_all_ended,
+    is_first_process_alive,
+    reap_one,
+    status_of,
+)
 from sandbox.warden.tracer import Tracer
 from sandbox.warden.watch import Watch
 
@@ -266,7 +271,7 @@ class Warden:
             self._signal_all()
             while reap_one():
                 pass
-            if not any(name.isdecimal() and name != "1" for name in os.listdir("/proc")):
+            if are_all_ended():
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError("processes of the sandbox do not end")

@@ -15,6 +15,16 @@ def is_first_process_alive() -> bool:
     return len(fields) > 6 and not int(fields[6]) & _EXITING
 
 
+def are_all_ended() -> bool:
+    """Whether nothing but the first process is left; what nobody has waited for is no process."""
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and name != "1":
+            fields = read_proc(f"/proc/{name}/stat").rpartition(b")")[2].split()
+            if fields and fields[0] not in (b"Z", b"X"):
+                return False
+    return True
+
+
 def status_of(raw: int) -> int:
     """As a shell says it: 128 + the signal for a command that was ended by one."""
     status = os.waitstatus_to_exitcode(raw)
