@@ -58,16 +58,18 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "mount_setattr": (442, 442),
     "open_tree_attr": (467, 467),
 }
-_CLONE, _CLONE3, _IOCTL = (56, 220), (435, 435), (16, 29)
+_CLONE, _CLONE3, _IOCTL, _SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
 _SCHED_SETAFFINITY = (203, 122)
 _NAMESPACE_FLAGS = 0x7E020080
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+# No network namespace holds a virtual machine's own sockets: they would reach its host.
+_AF_VSOCK, _AF_ALG = 40, 38
 
 # What a traced command reports.
 EXECVE, EXECVEAT, OPEN, OPENAT, OPENAT2 = (59, 221), (322, 281), (2, None), (257, 56), (437, 437)
 
 _ALLOW, _USER_NOTIF, _ERRNO, _KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _LD, _JEQ, _JGE, _JSET, _RET = 0x20, 0x15, 0x35, 0x45, 0x06
 
 Program = ctypes.Array[ctypes.c_char]
@@ -119,6 +121,14 @@ def deny_program(*, is_pinned: bool = False) -> Program:
         _op(_LD, 16),
         _op(_JSET, _NAMESPACE_FLAGS & ~0x80, 0, 1),
         _op(_RET, _ERRNO | _EPERM),
+        _op(_RET, _ALLOW),
+    ]
+    parts += [
+        _op(_JEQ, number_of(_SOCKET) or 0, 0, 5),
+        _op(_LD, 16),
+        _op(_JEQ, _AF_VSOCK, 1, 0),
+        _op(_JEQ, _AF_ALG, 0, 1),
+        _op(_RET, _ERRNO | _EAFNOSUPPORT),
         _op(_RET, _ALLOW),
     ]
     parts += [
