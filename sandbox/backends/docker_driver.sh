@@ -1,0 +1,197 @@
+# The root process of every container of the Docker back-end: reads one line of bash after the other
+# and obeys. `docker_stream.py` writes the lines and explains the protocol.
+#
+# Needs bash 4.4, cat, env, head, mkdir, rm and GNU tar of the image. As process 1 it cannot be
+# killed from inside, and it ends everything else by a builtin, whatever the limits left over.
+exec 8>&1 9>&2 >/dev/null 2>/dev/null
+unset -v BASH_ENV ENV LD_PRELOAD LD_LIBRARY_PATH
+LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+umask 022
+set -m +o history
+shopt -u nullglob failglob
+peak=0 job='' nonce='' out='' err='' feeder1='' feeder2='' muted1='' muted2=''
+exec {hush}<> <(:)
+
+nap() { local _; read -r -t "$1" -u "$hush" _; }
+
+begin() { # NONCE: whatever the last command left on its pipes is cut off before this is said
+    local fd pid others=''
+    if [[ $job ]]; then
+        wait "$job"
+        job=''
+    fi
+    if [[ $out ]]; then
+        for pid in /proc/[0-9]*; do
+            pid=${pid#/proc/}
+            [[ $pid = "$$" || $pid = "$feeder1" || $pid = "$feeder2" ]] || others=1
+        done
+        if [[ $others ]]; then # services may hold the pipes: somebody has to read them
+            for fd in "$out" "$err"; do
+                (exec cat </proc/self/fd/"$fd" >/dev/null 8>&- 9>&- {out}>&- {err}>&- {hush}>&-) &
+            done
+            nap 0.01
+        fi
+        kill -9 "$feeder1" "$feeder2"
+        wait "$feeder1" "$feeder2"
+        exec {out}>&- {err}>&-
+        out='' err='' feeder1='' feeder2='' muted1='' muted2=''
+    fi
+    nonce=$1
+    printf %s "$nonce" >&8
+    printf %s "$nonce" >&9
+}
+
+say() { # STATUS: the answer, where there are no pipes of a command
+    printf '%s%03d' "$nonce" "$1" >&8
+    printf '%s%03d' "$nonce" "$1" >&9
+}
+
+feed() {
+    (exec cat <&"$out" >&8 9>&- {out}>&- {err}>&- {hush}>&-) &
+    feeder1=$!
+    (exec cat <&"$err" >&9 8>&- {out}>&- {err}>&- {hush}>&-) &
+    feeder2=$!
+}
+
+run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says its end itself
+    local from=$1 at=$2
+    shift 2
+    exec {out}<> <(:)
+    exec {err}<> <(:)
+    feed
+    (
+        (
+            exec <"$from" >/proc/self/fd/"$out" 2>/proc/self/fd/"$err"
+            exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&-
+            [[ $from = /dev/null ]] || rm -f -- "$from" 2>/dev/null
+            echo 300 >/proc/self/oom_score_adj
+            cd -- "$at" || exit 126
+            "$@"
+        )
+        status=$?
+        printf '%s%03d' "$nonce" "$status" >&"$out"
+        printf '%s%03d' "$nonce" "$status" >&"$err"
+        exit "$status"
+    ) &
+    job=$!
+}
+
+finish() { # A command that was killed together with its teller, or whose output is thrown away
+    local status
+    [[ $job ]] || return 0
+    kill -0 "$job" && return 0
+    wait "$job"
+    status=$?
+    job=''
+    kill -0 "$feeder1" && kill -0 "$feeder2" || feed
+    if [[ $muted1 ]]; then printf '%s%03d' "$nonce" "$status" >&8; fi
+    if [[ $muted2 ]]; then printf '%s%03d' "$nonce" "$status" >&9; fi
+    printf '%s%03d' "$nonce" "$status" >&"$out"
+    printf '%s%03d' "$nonce" "$status" >&"$err"
+}
+
+mute() { # 1 or 2: throw away what else comes on this stream
+    local fd=$out
+    [[ $job ]] || return 0
+    [[ $1 = 1 ]] || fd=$err
+    (exec cat </proc/self/fd/"$fd" >/dev/null 8>&- 9>&- {out}>&- {err}>&- {hush}>&-) &
+    if [[ $1 = 1 ]]; then
+        kill -9 "$feeder1"
+        feeder1=$! muted1=1
+    else
+        kill -9 "$feeder2"
+        feeder2=$! muted2=1
+    fi
+}
+
+break_off() { # The running command alone, which started no other
+    [[ $job ]] || return 0
+    kill -9 -- "-$job"
+    wait "$job"
+    finish
+}
+
+sweep() { # End every process but this one; in process 1 only
+    local turn
+    for ((turn = 0; turn < 2000; turn++)); do
+        kill -9 -- -1 || break
+        nap 0.005
+    done
+    finish
+}
+
+is_plain() { # PATH: whether no folder on the way is a link, save those of the system
+    local rest=${1#/} path=''
+    while [[ $rest = */* ]]; do
+        path+=/${rest%%/*} rest=${rest#*/}
+        [[ -L $path ]] || continue
+        case $path in
+            /bin | /sbin | /lib | /lib32 | /lib64 | /libx32 | /var/run | /var/lock) ;;
+            *) return 1 ;;
+        esac
+    done
+}
+
+folders() { # PATH...: make them real folders, parents first
+    local path
+    for path; do
+        [[ -d $path ]] && is_plain "$path/" && continue
+        rm -rf -- "$path"
+        mkdir -- "$path" || return 1
+    done
+}
+
+unpack() { # BYTES FOLDER...: a tar archive of so many bytes follows
+    local bytes=$1 bad=0
+    shift
+    folders "$@" || bad=1
+    head -c "$bytes" | {
+        ((bad)) || tar -x -f - -C / --recursive-unlink --numeric-owner --warning=none || bad=1
+        cat >/dev/null
+        exit "$bad"
+    }
+}
+
+drop() { # PATH
+    is_plain "$1" || return 0
+    rm -rf -- "$1"
+}
+
+pack() { # PATH...: runs as a command
+    local path there=()
+    for path; do
+        if is_plain "$path" && [[ -e $path || -L $path ]]; then there+=(".$path"); fi
+    done
+    ((${#there[@]})) || exit 0
+    exec tar -c -f - -C / --format=gnu --hard-dereference --numeric-owner --one-file-system \
+        --warning=none -- "${there[@]}"
+}
+
+report() { # FILE...: one line for each number of the kernel's, named by its file
+    local file line
+    for file; do
+        [[ -r $file ]] || continue
+        while IFS= read -r line; do
+            printf '%s %s\n' "$file" "$line" >&8
+        done <"$file"
+    done
+    printf 'peak %s\n' "$peak" >&8
+}
+
+sample() { # The most processes that were seen at once
+    local now
+    read -r now </sys/fs/cgroup/pids/pids.current || read -r now </sys/fs/cgroup/pids.current ||
+        return
+    if ((now > peak)); then peak=$now; fi
+}
+
+while :; do
+    line=''
+    until IFS= read -r -t 0.25 part; do
+        (($? > 128)) || exit 0 # nobody holds the other end any more
+        line+=$part
+        sample
+        finish
+    done
+    eval "$line$part"
+done

@@ -1,0 +1,150 @@
+"""The Docker engine's API as far as it is used here, with its failures in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, NotFound
+
+from sandbox.backends.docker_stream import DriverStream
+from sandbox.errors import Refused, SandboxUnavailable
+
+LABEL = "ratchet"
+"""On everything that we make; its value names the kind of thing."""
+OWNER_LABEL = "ratchet.owner"
+HOST_LABEL = "ratchet.host"
+HOME_LABEL = "ratchet.home"
+
+_BROKEN = (DockerException, requests.exceptions.RequestException, OSError)
+
+
+def one_line(text: object, limit: int = 400) -> str:
+    """A message on one line."""
+    return " ".join(str(text).split())[:limit]
+
+
+def message_of(error: BaseException) -> str:
+    """What the engine said, on one line, without the URL that it was asked by."""
+    explanation = getattr(error, "explanation", None)
+    return one_line(explanation or error)
+
+
+@contextlib.contextmanager
+def engine_errors(doing: str) -> Iterator[None]:
+    """What the engine refuses, or its absence, becomes SandboxUnavailable with one line."""
+    try:
+        yield
+    except APIError as error:
+        raise SandboxUnavailable(f"Docker could not {doing}: {message_of(error)}") from error
+    except _BROKEN as error:
+        raise SandboxUnavailable(
+            f"the Docker engine does not answer (asked to {doing}): {one_line(error, 200)}"
+        ) from error
+
+
+class Engine:
+    """A connection to an engine; may be used by many threads."""
+
+    def __init__(self, url: str | None = None, *, timeout_seconds: float = 120.0) -> None:
+        with engine_errors("connect"):
+            if url is not None:
+                self.api = docker.APIClient(base_url=url, timeout=timeout_seconds)
+            else:
+                self.api = docker.from_env(timeout=timeout_seconds).api
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self.api.close()
+
+    def create(self, config: Mapping[str, Any]) -> Container:
+        """A container that does not run yet. Raises SandboxUnavailable."""
+        with engine_errors("create a container"):
+            made = self.api.create_container_from_config(dict(config))
+        return Container(self, made["Id"])
+
+
+class Container:
+    """One container of ours."""
+
+    def __init__(self, engine: Engine, key: str) -> None:
+        self.engine = engine
+        self.key = key
+
+    def start(self) -> DriverStream:
+        """Attach to the container's root process and start it.
+
+        Raises Refused when the image lacks bash, else SandboxUnavailable.
+        """
+        api = self.engine.api
+        with engine_errors("attach to a container"):
+            sock = api.attach_socket(
+                self.key, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+        stream = _stream(sock)
+        try:
+            with engine_errors("start a container"):
+                api.start(self.key)
+        except SandboxUnavailable as error:
+            stream.close()
+            if "executable file not found" in str(error):
+                raise Refused("the image has no bash, which a sandbox needs") from error
+            raise
+        return stream
+
+    def open_driver(self, command: Sequence[str], user: str) -> DriverStream:
+        """Start another driver in the running container, for another user."""
+        api = self.engine.api
+        with engine_errors("run a command in a container"):
+            made = api.exec_create(self.key, list(command), stdin=True, user=user, workdir="/")
+            return _stream(api.exec_start(made["Id"], socket=True))
+
+    def inspect(self, *, has_size: bool = False) -> dict[str, Any]:
+        """What the engine knows of it. Raises SandboxUnavailable."""
+        api = self.engine.api
+        with engine_errors("look at a container"):
+            answer = api._get(
+                api._url("/containers/{0}/json", self.key), params={"size": int(has_size)}
+            )
+            found: dict[str, Any] = api._result(answer, True)
+        return found
+
+    def why_ended(self) -> str:
+        """One line about a container whose stream was lost."""
+        try:
+            state = self.inspect()["State"]
+        except SandboxUnavailable as error:
+            return str(error)
+        if state.get("Running"):
+            return "the container runs but does not answer"
+        if state.get("OOMKilled"):
+            return "the container ran out of memory and ended"
+        return f"the container was ended from outside (status {state.get('ExitCode')})"
+
+    def remove(self) -> None:
+        """End and remove it with its volumes; one that is gone is no error."""
+        try:
+            with engine_errors("remove a container"):
+                self.engine.api.remove_container(self.key, v=True, force=True)
+        except SandboxUnavailable as error:
+            cause = error.__cause__
+            is_going = isinstance(cause, APIError) and "already in progress" in str(cause)
+            if not (isinstance(cause, NotFound) or is_going):
+                raise
+
+
+def _stream(answer: Any) -> DriverStream:
+    """A stream from what the SDK gives for a hijacked connection."""
+    sock: socket.socket = getattr(answer, "_sock", answer)
+    response = getattr(answer, "_response", None)
+
+    def close() -> None:
+        answer.close()
+        if response is not None:
+            response.close()
+
+    return DriverStream(sock, close)

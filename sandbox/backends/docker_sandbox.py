@@ -1,0 +1,318 @@
+"""The back-end's side of one running container."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from sandbox.backends.docker_engine import Container
+from sandbox.backends.docker_stream import Answer, DriverStream, StreamLost, line_of, quoted
+from sandbox.backends.docker_tar import TarReader, folders_of, plain_parts, write_tar
+from sandbox.backends.docker_usage import FILES, Counters, read_counters
+from sandbox.contracts import (
+    OUTPUT_CAP_BYTES,
+    ArtifactSpec,
+    ExecResult,
+    Image,
+    SandboxFile,
+    Trace,
+    Usage,
+)
+from sandbox.errors import Refused, SandboxUnavailable
+from sandbox.limits import EffectiveLimits
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+DRIVER_PROCESSES = 6
+"""Processes of our own in a container, at most, beside those of the work."""
+
+_FILES_SECONDS = 120.0
+_KILL_SECONDS = 30.0
+_ROOT = frozenset(("", "root", "0", "0:0", "root:root"))
+
+
+class Keeper(Protocol):
+    """What a sandbox needs of its back-end."""
+
+    driver: tuple[str, ...]
+
+    def disk_bytes(self, container: Container) -> int | None:
+        """What the container has written, in bytes."""
+        ...
+
+    def watch(self, sandbox: DockerSandbox) -> None:
+        """Look at the disk of this sandbox while a command runs."""
+        ...
+
+    def unwatch(self, sandbox: DockerSandbox) -> None:
+        """No command runs any more."""
+        ...
+
+    def let_go(self, sandbox: DockerSandbox) -> None:
+        """It has ended; its place is free."""
+        ...
+
+
+class DockerSandbox:
+    """A running container; made by `DockerBackend.start`."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        container: Container,
+        stream: DriverStream,
+        image: Image,
+        limits: EffectiveLimits,
+    ) -> None:
+        self.image = image
+        self.limits = limits
+        self.notes = limits.notes
+        self.waited_seconds = 0.0
+        self.container = container
+        self._keeper = keeper
+        self._streams: dict[str, DriverStream] = {"": stream}
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._is_traced = False
+        self._is_disk_full = False
+        self._last_usage = Usage()
+
+    # -- commands -----------------------------------------------------------------------------
+
+    def exec(
+        self,
+        command: Sequence[str],
+        *,
+        timeout_seconds: float,
+        user: str | None = None,
+        env: Sequence[tuple[str, str]] = (),
+        stdin: bytes | None = None,
+        workdir: str | None = None,
+        is_traced: bool = False,
+    ) -> ExecResult:
+        """See `Sandbox.exec`. Raises Refused for a user that the image does not know."""
+        name = user if user is not None else self.image.user or ""
+        name = "" if name in _ROOT else name
+        stream = self._stream(name)
+        self._is_traced |= is_traced
+        source = "/dev/null"
+        if stdin:
+            source = f"/.ratchet-{secrets.token_hex(8)}"
+            self.write_files([SandboxFile(source[1:], stdin)], "/")
+        line = f"run {source} {quoted(workdir or self.image.workdir)} exec env -i "
+        line += self._environment(env) + line_of(*_words(command))
+        started = time.monotonic()
+        self._keeper.watch(self)
+        try:
+            answer = self._ask(
+                name,
+                stream,
+                line,
+                timeout_seconds,
+                cap_bytes=OUTPUT_CAP_BYTES,
+                at_deadline=self._sweep,
+            )
+        finally:
+            self._keeper.unwatch(self)
+        if stdin and name:
+            self.remove_tree(source)
+        return ExecResult(
+            exit_status=answer.status,
+            stdout=answer.stdout,
+            stderr=answer.stderr,
+            truncated=answer.is_truncated,
+            timed_out=answer.is_late,
+            seconds=time.monotonic() - started,
+        )
+
+    def _environment(self, extra: Sequence[tuple[str, str]]) -> str:
+        """NAME=value words for `env`; what the image does not say is the driver's own."""
+        values = {"PATH": DEFAULT_PATH} | dict(self.image.env) | dict(extra)
+        words = [quoted(f"{name}={value}") for name, value in values.items()]
+        words += [f'{name}="${name}"' for name in ("HOME", "HOSTNAME") if name not in values]
+        return " ".join(words) + " "
+
+    def _stream(self, user: str) -> DriverStream:
+        if self._is_stopped:
+            raise SandboxUnavailable("this sandbox was stopped")
+        with self._lock:
+            stream = self._streams.get(user)
+        if stream is not None:
+            return stream
+        stream = self.container.open_driver(self._keeper.driver, user)
+        try:
+            stream.ask("say 0", seconds=_KILL_SECONDS)
+        except StreamLost as lost:
+            stream.close()
+            heard = stream.heard.decode("utf-8", "replace")
+            if "unable to find" in heard or "no matching entries" in heard:
+                raise Refused(f"the image knows no user {user!r}") from lost
+            raise SandboxUnavailable(f"no command can be run as {user!r}: {heard}") from lost
+        with self._lock:
+            self._streams[user] = stream
+        return stream
+
+    def _ask(
+        self,
+        user: str,
+        stream: DriverStream,
+        line: str,
+        seconds: float,
+        *,
+        cap_bytes: int = 1 << 20,
+        payload: Sequence[bytes] = (),
+        sink: Callable[[bytes], None] | None = None,
+        at_deadline: Callable[[], None] | None = None,
+    ) -> Answer:
+        try:
+            return stream.ask(
+                line,
+                seconds=seconds,
+                payload=payload,
+                cap_bytes=cap_bytes,
+                sink=sink,
+                at_deadline=at_deadline,
+            )
+        except StreamLost as lost:
+            if user:
+                # The command took its driver along, or we ended both: the container lives on.
+                with self._lock:
+                    self._streams.pop(user, None)
+                stream.close()
+                self._root("say 0", _KILL_SECONDS)
+                return lost.answer
+            if self._is_stopped:
+                raise SandboxUnavailable("this sandbox was stopped") from lost
+            reason = self.container.why_ended()
+            raise SandboxUnavailable(f"{lost}: {reason}") from lost
+
+    def _root(self, line: str, seconds: float, *, payload: Sequence[bytes] = ()) -> Answer:
+        return self._ask("", self._stream(""), line, seconds, payload=payload)
+
+    def _sweep(self) -> None:
+        self._stream("").interrupt("sweep")
+
+    # -- files --------------------------------------------------------------------------------
+
+    def write_files(self, files: Sequence[SandboxFile], at: str) -> None:
+        """See `Sandbox.write_files`."""
+        folders = line_of(*folders_of(files, at))
+        if not files:
+            answer = self._root(f"folders {folders}; say $?", _FILES_SECONDS)
+        else:
+            archive = write_tar(files, at)
+            line = f"unpack {len(archive)} {folders}; say $?"
+            answer = self._root(line, _FILES_SECONDS, payload=[archive])
+        if answer.status:
+            self._blame_disk()
+            raise SandboxUnavailable(f"files could not be written to {at} in the container")
+
+    def remove_tree(self, path: str) -> None:
+        """See `Sandbox.remove_tree`."""
+        parts = plain_parts(path)
+        if not parts:
+            raise Refused("the root stays")
+        answer = self._root(f"drop {quoted('/' + '/'.join(parts))}; say $?", _FILES_SECONDS)
+        if answer.status:
+            raise SandboxUnavailable(f"{path} could not be removed in the container")
+
+    def read_files(
+        self, sources: Sequence[ArtifactSpec], *, cap_bytes: int
+    ) -> tuple[SandboxFile, ...]:
+        """See `Sandbox.read_files`."""
+        paths = ["/" + "/".join(plain_parts(source.source)) for source in sources]
+        if not paths:
+            return ()
+        reader = TarReader(sources, cap_bytes)
+        line = f"run /dev/null / pack {line_of(*paths)}"
+        self._ask("", self._stream(""), line, _FILES_SECONDS, sink=reader.feed)
+        return reader.files()
+
+    def kill_all(self) -> None:
+        """See `Sandbox.kill_all`."""
+        self._root("sweep; say 0", _KILL_SECONDS)
+
+    # -- accounts -----------------------------------------------------------------------------
+
+    def trace(self) -> Trace | None:
+        """See `Sandbox.trace`: that nothing was followed, and how it can be."""
+        if not self._is_traced:
+            return None
+        note = "Docker cannot follow programs and files; trace under bubblewrap-image"
+        return Trace(is_complete=False, note=note)
+
+    def usage(self) -> Usage:
+        """See `Sandbox.usage`; after the end, what was known last."""
+        if self._is_stopped:
+            return self._last_usage
+        answer = self._root(f"report {line_of(*FILES)}; say 0", _KILL_SECONDS)
+        self._last_usage = self._usage(read_counters(answer.stdout))
+        return self._last_usage
+
+    def _usage(self, counters: Counters) -> Usage:
+        disk = self._keeper.disk_bytes(self.container)
+        if disk is not None and disk >= self.limits.disk_bytes:
+            self._is_disk_full = True
+        processes = counters.peak_processes
+        if processes is not None:
+            processes = max(0, processes - DRIVER_PROCESSES + 2)
+        if counters.refused_processes:
+            processes = max(processes or 0, self.limits.processes)
+        return Usage(
+            peak_memory_bytes=counters.peak_memory_bytes,
+            cpu_seconds=counters.cpu_seconds,
+            peak_processes=processes,
+            disk_bytes=disk,
+            oom_kills=counters.oom_kills,
+            is_disk_full=self._is_disk_full,
+        )
+
+    def look_at_disk(self) -> bool:
+        """End everything when more was written than is allowed; whether it was so."""
+        disk = self._keeper.disk_bytes(self.container)
+        if disk is None or disk <= self.limits.disk_bytes:
+            return False
+        self._is_disk_full = True
+        self._sweep()
+        return True
+
+    def _blame_disk(self) -> None:
+        disk = self._keeper.disk_bytes(self.container)
+        self._is_disk_full |= disk is not None and disk >= self.limits.disk_bytes
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """See `Sandbox.stop`. Raises SandboxUnavailable when the engine cannot remove it now."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            streams = list(self._streams.values())
+            self._streams.clear()
+        try:
+            self.container.remove()
+        finally:
+            for stream in streams:
+                stream.close()
+            self._keeper.let_go(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _words(command: Sequence[str]) -> Sequence[str]:
+    if not command or "=" in command[0]:
+        raise Refused(f"not the name of a program: {command[:1]!r}")
+    return command
