@@ -92,6 +92,22 @@ def test_the_card_is_markdown_that_nobody_else_wrote(folder: Path) -> None:
     assert r"Apache-2.0 \| \<b\>" in text
 
 
+def test_the_card_says_on_what_the_verdicts_rest(folder: Path) -> None:
+    def basis(*known: bool | None) -> str:
+        seed = sample_dataset().environments[0]
+        rows = tuple(replace(seed, is_verified_on_image=each) for each in known)
+        return sample_dataset(environments=rows).basis
+
+    assert basis(True, True) == "Every environment was verified on its own image."
+    assert basis(True, False, False, None) == (
+        "2 environments were verified on the host's /usr, not on their image;"
+        " of 1 it is not known where they were verified."
+    )
+    assert "of 2 it is not known" in sample_dataset().basis.casefold()
+    for name in ("README.md", "manifest.json"):
+        assert sample_dataset().basis in (folder / name).read_text()
+
+
 def _flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from evolution.exporting import verify_export
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.lifecycle import RunStatus
 from webapp.management.reporting import find_environments
-from webapp.models import EvolutionRun, Role
+from webapp.models import Blob, EvolutionRun, Role
 from webapp.services import datasets, reviews
 
 COMMANDS = sorted(
@@ -68,6 +69,26 @@ def test_what_is_not_there_is_one_line() -> None:
         with pytest.raises(CommandError) as error:
             call_command(command, *arguments, stdout=StringIO(), stderr=StringIO())
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.django_db(transaction=True)
+def test_an_environment_that_cannot_be_read_hides_no_verdict_of_another() -> None:
+    whole, broken = make_seed(is_valid=False), make_seed("other", is_valid=False)
+    digest = next(str(row[2]) for row in broken.manifest if row[0] == "task.toml")
+    Blob.objects.filter(digest=digest).update(data=b"damaged")
+    out = StringIO()
+    with pytest.raises(CommandError, match="2 of 2 are not valid"):
+        call_command("verify", "--all", "--json", "--sandbox", "bubblewrap", stdout=out)
+    said = {row["environment"]: row for row in json.loads(out.getvalue())["verifications"]}
+    assert said[whole.pk]["verdict"] == "failed"
+    assert said[whole.pk]["backend"] == "bubblewrap"
+    assert said[broken.pk]["error"].startswith("CorruptStore: ")
+    for environment in (whole, broken):
+        environment.refresh_from_db()
+    assert (whole.verification, broken.verification) == ("invalid", "errored")
+    row = broken.verifications.get()
+    assert (row.status, row.error) == ("errored", "the command that verified it met an error")
 
 
 @pytest.mark.django_db(transaction=True)

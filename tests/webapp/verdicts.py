@@ -9,7 +9,7 @@ import msgspec
 from django.utils import timezone
 
 from evolution.contracts import Evidence, GateStatus
-from sandbox.contracts import CheckResult, Outcome, TrialResult, Usage
+from sandbox.contracts import CheckResult, Outcome, Trace, TrialResult, Usage
 from webapp.lifecycle import TrialStatus, VerificationStatus
 from webapp.models import DifficultyScore, Environment, GateRecord, Measure, Trial, Verification
 from webapp.services.trials import pack_result
@@ -20,8 +20,16 @@ GATES = (
 )
 
 
-def trial_result(is_passed: bool, checks: Sequence[str], text: str = "") -> TrialResult:
+def trial_result(
+    is_passed: bool, checks: Sequence[str], text: str = "", *, is_traced: bool = False
+) -> TrialResult:
     """What a trial left behind."""
+    trace = Trace(
+        read=(text or "/app/data/access.log",),
+        written=("/app/out/report.csv", "/app/out/skipped.txt"),
+        deleted=("/app/data/access.log.1",),
+        programs=("bash", "python3"),
+    )
     return TrialResult(
         outcome=Outcome.PASS if is_passed else Outcome.FAIL,
         rewards=(("reward", 1.0 if is_passed else 0.0),),
@@ -35,14 +43,17 @@ def trial_result(is_passed: bool, checks: Sequence[str], text: str = "") -> Tria
             for i, name in enumerate(checks)
         ),
         phases=(
-            *(("start", 0.031), ("solver", 0.118), ("collect", 0.012)),
+            *(("prepare", 0.002), ("start", 0.031), ("solver", 0.141 if is_traced else 0.118)),
+            ("collect", 0.012),
             *(("verifier", 0.064), ("stop", 0.009)),
         ),
-        usage=Usage(peak_memory_bytes=23_400_000, cpu_seconds=0.14, peak_processes=4),
+        usage=Usage(23_400_000, cpu_seconds=0.14, peak_processes=4, disk_bytes=48_128),
         solver_output=text.encode() or b"\x1b[32mdone\x1b[0m: 80 lines read\n",
         verifier_output=b"check_report ... ok\n",
         backend="bubblewrap",
         image_digest="a" * 64,
+        trace=trace if is_traced else None,
+        notes=("cpus = 0.5 is enforced as 1 whole",),
         sandboxes=2,
         seconds=0.234,
     )
@@ -66,7 +77,8 @@ def add_verification(environment: Environment, *, text: str = "") -> Verificatio
     checks = ["check_report", *(c for d in environment.demands for c in d["checks"])]
     trials = [_trial(verification, "demand", 1, trial_result(False, checks, text))]
     for number in (1, 2, 3):
-        trials.append(_trial(verification, "oracle", number, trial_result(True, checks, text)))
+        oracle = trial_result(True, checks, text, is_traced=number == 1)
+        trials.append(_trial(verification, "oracle", number, oracle))
         trials.append(_trial(verification, "nop", number, trial_result(False, checks, text)))
     Trial.objects.bulk_create(trials)
     GateRecord.objects.bulk_create(_gates(environment, trials, text))
@@ -131,7 +143,7 @@ def _evidence(keys: Sequence[str], gate: str, text: str) -> list[dict[str, objec
 
 def _trial(verification: Verification, gate: str, repetition: int, result: TrialResult) -> Trial:
     solver = "naive on the child" if gate == "demand" else gate
-    key = hashlib.sha256(f"{verification.pk}{solver}{repetition}".encode()).hexdigest()
+    key = hashlib.sha256(f"{verification.pk}{solver}".encode()).hexdigest()
     return Trial(
         verification=verification,
         gate=gate,
@@ -144,7 +156,11 @@ def _trial(verification: Verification, gate: str, repetition: int, result: Trial
         solver_end=result.solver_end,
         seconds=result.seconds,
         sandboxes=result.sandboxes,
-        backend="bubblewrap",
+        backend=result.backend,
+        solver_seconds=dict(result.phases)["solver"],
+        cpu_seconds=result.usage.cpu_seconds,
+        peak_memory_bytes=result.usage.peak_memory_bytes,
+        is_traced=result.trace is not None,
         record=pack_result(result),
     )
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from tests.webapp import builders
 from tests.webapp.views.conftest import World
-from webapp.models import DatasetVersion, Environment, Role
+from webapp.models import DatasetVersion, Environment, Role, Verification
 
 
 @pytest.fixture
@@ -84,6 +85,26 @@ def test_the_download_holds_every_member_and_its_own_checksums(
         assert any(f"/{member.name}/instruction.md" in f"/{name}" for name in names)
     assert any(name.endswith("checksums.sha256") for name in names)
     assert any(name.endswith("manifest.json") for name in names)
+
+
+def test_a_version_says_on_what_its_verdicts_rest(approved: World, curator: Client) -> None:
+    assert "2 of 2 were verified on the host's /usr" in curator.get("/datasets/freeze/").text
+    on_image = Verification.objects.filter(environment=approved.child)
+    on_image.update(backend="bubblewrap-image, docker")
+    assert "1 of 2 was verified on the host's /usr" in curator.get("/datasets/freeze/").text
+    curator.post("/datasets/freeze/", {"name": "Mixed", "is_all": "1"})
+    sentence = "1 environment was verified on the host's /usr, not on its image."
+    assert escape(sentence) in curator.get("/datasets/mixed/1/").text
+    on_image.update(backend="bubblewrap")  # what is frozen stays as it was
+    frozen = DatasetVersion.objects.get(dataset__slug="mixed").frozen
+    assert frozen["basis"] == sentence
+    by_digest = {row["digest"]: row for row in frozen["environments"]}
+    child, grandchild = by_digest[approved.child.digest], by_digest[approved.grandchild.digest]
+    assert (child["verified_by"], child["is_verified_on_image"]) == (
+        "bubblewrap-image, docker",
+        True,
+    )
+    assert (grandchild["verified_by"], grandchild["is_verified_on_image"]) == ("bubblewrap", False)
 
 
 def test_an_unknown_dataset_is_not_found(db: None, curator: Client) -> None:

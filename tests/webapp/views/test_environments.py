@@ -5,13 +5,26 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from dataclasses import replace
 
 from django.test import Client
 
+from sandbox.contracts import SolverEnd, Usage
 from tests.webapp import builders
 from tests.webapp.views.conftest import HTMX, World
-from webapp.models import DifficultyScore, Event, Measure, Solver, SolverKind
+from webapp.models import (
+    DifficultyScore,
+    Event,
+    Measure,
+    Solver,
+    SolverKind,
+    Trial,
+    Verification,
+)
+from webapp.presentation.spending import ORDER
+from webapp.selectors import detail
 from webapp.selectors.environments import PAGE_ROWS
+from webapp.services.trials import pack_result, unpack_result
 
 TABS = ("", "files/", "diff/", "gates/", "trials/", "lineage/", "reviews/", "history/")
 
@@ -191,6 +204,48 @@ def test_a_trial_is_shown_without_terminal_escapes(world: World, viewer: Client)
     assert "done: 80 lines read" in response.text
     assert "\x1b" not in response.text
     assert "23.4 MB" in response.text
+
+
+def test_a_trial_tells_what_it_cost_and_where_it_ran(world: World, viewer: Client) -> None:
+    trials = Trial.objects.filter(verification__environment=world.child, solver="oracle")
+    traced, untraced = trials.order_by("repetition")[:2]
+    page = viewer.get(f"/trials/{traced.pk}/")
+    assert [phase.name for phase in page.context["spent"].phases] == list(ORDER)
+    assert page.context["cost"] == detail.TraceCost(0.141, 0.118, 2)
+    for told in (
+        "bubblewrap, on the host&#x27;s /usr",
+        "cpus = 0.5 is enforced as 1 whole",
+        "0.14 s of solving; 0.12 s when not followed",
+        "/app/data/access.log.1",
+        "48.1 kB",
+    ):
+        assert told in page.text
+    plain = viewer.get(f"/trials/{untraced.pk}/")
+    assert plain.context["cost"] is None
+    assert "Trace" not in plain.text
+    tab = viewer.get(f"/environments/{world.child.pk}/trials/").text
+    assert "traced" in tab
+    assert "23.4 MB" in tab
+
+
+def test_a_limit_that_struck_is_named_at_the_top(world: World, viewer: Client) -> None:
+    trial = world.trial
+    result = unpack_result(bytes(trial.record))
+    spoiled = replace(result, usage=Usage(oom_kills=1), solver_end=SolverEnd.OUT_OF_MEMORY)
+    Trial.objects.filter(pk=trial.pk).update(record=pack_result(spoiled))
+    text = viewer.get(f"/trials/{trial.pk}/").text
+    assert "Limits that struck: memory (1 process killed)" in text
+    assert "not measured" in text
+
+
+def test_an_environment_says_on_what_its_verdict_rests(world: World, viewer: Client) -> None:
+    url = f"/environments/{world.child.pk}/"
+    assert "not on its image" in viewer.get(url).text
+    Verification.objects.update(backend="docker")
+    text = viewer.get(url).text
+    assert "Docker" in text
+    assert "not on its image" not in text
+    assert "Docker" in viewer.get(f"{url}gates/").text
 
 
 def test_history_is_paged(world: World, viewer: Client) -> None:
