@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from bench.proxy import EngineProxy
+from sandbox import reaper
 from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.base import Backend
 
@@ -35,3 +37,16 @@ def opened(name: str, home: Path, *, docker_host: str | None = None) -> Iterator
             raise ValueError(f"no back-end {name!r}; there are {', '.join(NAMES)}")
         stack.callback(backend.close)
         yield backend
+
+
+@contextmanager
+def opened_behind_proxy(name: str, home: Path) -> Iterator[tuple[Backend, EngineProxy | None]]:
+    """A back-end whose engine, if it has one, is reached by way of a proxy that can break."""
+    with ExitStack() as stack:
+        proxy = None
+        yield stack.enter_context(opened(name, home)), proxy
+
+
+def reap(name: str, home: Path) -> None:
+    """One pass of the reaper over what a back-end of this home could have left."""
+    reaper.reap(home / "sandboxes", home / "cache")
