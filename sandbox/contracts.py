@@ -207,11 +207,28 @@ class ArtifactSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolchainUse:
+    """What the trusted toolchain stands in for while tests run; see `sandbox.toolchain`.
+
+    `packages` are distributions that the tests asked for beside pytest and its CTRF report.
+    `is_isolated`: they asked for an environment of its own (uv), not for the image's Python (pip).
+    `is_apt_replaced`: nothing that the script installs by apt is needed any more.
+    """
+
+    packages: tuple[str, ...] = ()
+    is_isolated: bool = True
+    is_apt_replaced: bool = False
+    release: str = "pytest 8.4.1"
+
+
+@dataclass(frozen=True, slots=True)
 class VerifierSpec:
     """How the work is judged: `files` at /tests, `/tests/test.sh` run, the reward read.
 
     `is_separate`: judged in a clean sandbox of `image` (the solver's own image when None), which
     receives the artifacts at their own paths; a folder among them replaces what is there.
+    With `toolchain`, what the tests would fetch comes from a read-only mount. `remarks` are lines
+    for people, which go to the trial's notes.
     """
 
     files: tuple[SandboxFile, ...]
@@ -222,6 +239,8 @@ class VerifierSpec:
     user: str | None = None
     timeout_seconds: float = 120.0
     artifact_cap_bytes: int = 256 * 1024 * 1024
+    toolchain: ToolchainUse | None = None
+    remarks: tuple[str, ...] = ()
 
     def replaced_folders(self, state: Iterable[SandboxFile]) -> tuple[str, ...]:
         """The artifacts that are folders in this state: what the image has there goes first.
@@ -262,6 +281,8 @@ class TrialSpec:
             repr((self.limits, self.network.mode.value, self.network.allowed_hosts)),
             "" if self.state is None else tree_digest(self.state),
         ]
+        if self.verifier.toolchain is not None:
+            parts.append(repr(self.verifier.toolchain))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -285,8 +306,10 @@ class TrialResult:
 
     `rewards` is empty unless the outcome is pass or fail. `error` is one plain line that says what
     broke, where, for the outcomes invalid_reward and infra_error. `phases` are seconds by phase:
-    start, solver, collect, verifier, stop. `notes` name what could not be enforced as asked.
+    prepare, wait (for a place on this machine), start, solver, collect, verifier, stop. `notes`
+    name what could not be enforced as asked.
     `solver_output` and `verifier_output` are the last bytes of both streams, as they came.
+    `toolchain` says what ran the tests when it came from the trusted mount, else it is empty.
     """
 
     outcome: Outcome
@@ -307,6 +330,7 @@ class TrialResult:
     sandboxes: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
+    toolchain: str = ""
 
     @property
     def reward(self) -> float | None:

@@ -49,10 +49,14 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class Place:
-    """Room for one sandbox. `cpu_set` is empty when it may run on every CPU."""
+    """Room for one sandbox. `cpu_set` is empty when it may run on every CPU.
 
-    def __init__(self, places: Places, entry: Entry, fd: int) -> None:
+    `waited_seconds` is 0 when there was room at once.
+    """
+
+    def __init__(self, places: Places, entry: Entry, fd: int, waited_seconds: float) -> None:
         self.cpu_set = entry.cpu_set
+        self.waited_seconds = waited_seconds
         self._places = places
         self._number = entry.number
         self._fd = fd
@@ -116,7 +120,7 @@ class Places:
             raise SandboxUnavailable(f"the folder of places could not be used: {error}") from error
 
     def _acquire(self, wanted: Entry, timeout_seconds: float | None) -> Place:
-        started = time.monotonic()
+        started, waited = time.monotonic(), 0.0
         number, fd = 0, -1
         try:
             with self._locked() as queue:
@@ -125,7 +129,8 @@ class Places:
                 taken = self._try(queue, number)
             if taken is None:
                 taken = self._wait(number, fd, started, timeout_seconds)
-            return Place(self, taken, fd)
+                waited = time.monotonic() - started
+            return Place(self, taken, fd, waited)
         except BaseException:
             if fd >= 0:
                 self._leave(number, fd)

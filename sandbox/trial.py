@@ -78,6 +78,12 @@ class _Record:
             spent = time.monotonic() - started
             self.phases[name] = self.phases.get(name, 0.0) + spent
 
+    def move(self, source: str, target: str, seconds: float) -> None:
+        """Count a part of one phase as another one."""
+        if seconds:
+            self.phases[source] -= seconds
+            self.phases[target] = self.phases.get(target, 0.0) + seconds
+
     def note(self, text: str) -> None:
         """Add a line for people, once."""
         if text and text not in self.notes:
@@ -176,6 +182,7 @@ class Runner:
                 image, spec.limits, spec.network, mounts=mounts, party=self.party
             )
         record.sandboxes += 1
+        record.move("start", "wait", getattr(sandbox, "waited_seconds", 0.0))
         for note in getattr(sandbox, "notes", ()):
             record.note(note)
         try:

@@ -177,7 +177,9 @@ class BubblewrapBackend:
         except BaseException:
             _release(hold, place)
             raise
-        return BubblewrapSandbox(sock, image, lambda: _release(hold, place), effective.notes)
+        sandbox = BubblewrapSandbox(sock, image, lambda: _release(hold, place), effective.notes)
+        sandbox.waited_seconds = place.waited_seconds if place is not None else 0.0
+        return sandbox
 
     def _place(self, limits: Limits, party: str) -> Place:
         most = self.places.capacity.memory_bytes

@@ -36,6 +36,7 @@ class BubblewrapSandbox:
     ) -> None:
         self.image = image
         self.notes = notes
+        self.waited_seconds = 0.0
         self._sock: socket.socket | None = sock
         self._release = release
         self._lock = threading.Lock()

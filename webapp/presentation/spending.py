@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sandbox.contracts import SolverEnd, TrialResult
 
-ORDER = ("prepare", "start", "solver", "collect", "verifier", "stop")
+ORDER = ("prepare", "wait", "start", "solver", "collect", "verifier", "stop")
 """The phases of a trial, as they follow one another."""
 WORK = ("solver", "verifier")
 """The phases in which the bundle's own programs run; the rest is ours."""
