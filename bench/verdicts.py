@@ -4,7 +4,7 @@
 
 The seeds are evolved in this process (on the first back-end, which verifies them on the way), and
 all of them, seeds and children, are verified again on each of the others. Compared are the verdict,
-every gate's answer, and every trial's outcome, rewards and failed checks.
+every gate's answer, and what all trials said: outcome, rewards and failed checks.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ from sandbox.contracts import TrialResult
 from sandbox.trial import Runner
 
 Told = tuple[str, tuple[tuple[str, float], ...], tuple[str, ...]]
+"""What a trial says: its outcome, its rewards, its failed checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class Answers:
 
     verdict: str
     gates: dict[str, str]
-    trials: dict[str, Told] = field(default_factory=dict)
+    trials: Counter[tuple[str, *Told]] = field(default_factory=Counter)
+    """How many trials of a solver said what; a mutant's own key holds a measured time-out."""
     reasons: tuple[str, ...] = ()
 
 
@@ -96,7 +99,10 @@ def answers_of(judged: Judged, runner: TrialRunner) -> Answers:
     """Put one environment before all gates."""
     log = MemoryLog()
     verdict = verify_bundle(judged.subject, judged.mutation, runner, log, parent=judged.parent)
-    trials = {f"{solver} {n} ({key[:8]})": _told(r) for (key, solver, n), r in log.results.items()}
+    trials = Counter(
+        (solver.partition(":")[0], *_told(result))
+        for (_key, solver, _n), result in log.results.items()
+    )
     return Answers(verdict.status.value, _gates(verdict), trials, _reasons(verdict, log))
 
 
@@ -119,13 +125,13 @@ def differences(first: Answers, other: Answers) -> list[str]:
     found = []
     if first.verdict != other.verdict:
         found.append(f"verdict: {first.verdict} / {other.verdict} {'; '.join(other.reasons)}")
-    for kind, left, right in (
-        ("gate", first.gates, other.gates),
-        ("trial", first.trials, other.trials),
-    ):
-        for name in sorted({*left, *right}):
-            if left.get(name) != right.get(name):
-                found.append(f"{kind} {name}: {left.get(name)} / {right.get(name)}")
+    found += [
+        f"gate {name}: {first.gates.get(name)} / {other.gates.get(name)}"
+        for name in sorted({*first.gates, *other.gates})
+        if first.gates.get(name) != other.gates.get(name)
+    ]
+    found += [f"trial of the first only: {told}" for told in (first.trials - other.trials)]
+    found += [f"trial of the other only: {told}" for told in (other.trials - first.trials)]
     return found
 
 
@@ -159,7 +165,7 @@ def main() -> int:
             {
                 "backend": name,
                 "environments": len(everything),
-                "trials": sum(len(known[judged.name].trials) for judged in everything),
+                "trials": sum(known[judged.name].trials.total() for judged in everything),
                 "verdicts_differ": sum(any(d.startswith("verdict") for d in ds) for _, ds in seen),
                 "gates_differ": sum(d.startswith("gate") for _, ds in seen for d in ds),
                 "trials_differ": sum(d.startswith("trial") for _, ds in seen for d in ds),
