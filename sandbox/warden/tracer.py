@@ -31,15 +31,8 @@ _LEFT_OUT = (
 )
 _WRITE_ONLY, _CREATE_ANEW = os.O_WRONLY, os.O_TRUNC
 
-_EXECVE, _EXECVEAT, _OPEN, _OPENAT, _OPENAT2 = (
-    seccomp.number_of(pair)
-    for pair in (
-        seccomp.EXECVE,
-        seccomp.EXECVEAT,
-        seccomp.OPEN,
-        seccomp.OPENAT,
-        seccomp.OPENAT2,
-    )
+_EXECVE, _EXECVEAT, _OPEN, _OPENAT, _OPENAT2 = map(
+    seccomp.number_of, ("execve", "execveat", "open", "openat", "openat2")
 )
 
 

@@ -19,7 +19,8 @@ def files_of_the_host_are_out_of_sight(bench: Bench) -> None:
             assert sh(sandbox, f"ls {path!r}").exit_status != 0, path
         for path in ("/root", "/home", "/mnt", "/media", "/srv", "/sys", "/opt", "/tmp"):
             assert out(sandbox, f"ls -A {path}") == "", path
-        assert out(sandbox, "cd /proc/1/root && ls -A root home tmp") == "home:\n\nroot:\n\ntmp:\n"
+        seen = sh(sandbox, "cd /proc/1/root && ls -A root home tmp").stdout
+        assert seen in (b"", b"home:\n\nroot:\n\ntmp:\n")
 
 
 def the_environment_of_the_host_is_out_of_sight(bench: Bench) -> None:
