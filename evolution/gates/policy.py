@@ -50,6 +50,7 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     "oracle": (_B, _B, _B, _B),
     "nop": (_B, _B, _B, _B),
     "demand": (_A, _A, _B, _B),
+    "contract": (_A, _A, _B, _B),
     "headroom": (_A, _A, _B, _B),
     "demands": (_A, _A, _B, _B),
     "parent_solution": (_A, _A, _B, _B),

@@ -15,6 +15,7 @@ from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig, Subject, Verdict
 from evolution.gates import (
     build,
+    contract,
     demand,
     demands,
     format,
@@ -46,6 +47,7 @@ STEPWISE: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (oracle.GATE, oracle.check),
     (nop.GATE, nop.check),
     (demand.GATE, demand.check),
+    (contract.GATE, contract.check),
     (headroom.GATE, headroom.check),
 )
 TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
