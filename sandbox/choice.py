@@ -9,9 +9,11 @@ Nothing of a back-end is touched before a trial needs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
+from typing import IO
 
-from sandbox.base import Backend, TrialRunner
+from sandbox.base import Backend, ImageSource, TrialRunner
 from sandbox.contracts import (
     Image,
     ImageSpec,
@@ -124,6 +126,24 @@ class ChoosingRunner:
         if is_offline:
             what = "; ".join(refusals) or "bubblewrap does not start here"
         raise Refused(what if NO_ENGINE in what else f"{what}, and {NO_ENGINE}")
+
+
+class LateImages:
+    """Images of an engine that is asked only when one is needed; implements `ImageSource`."""
+
+    def __init__(self, has_engine: Callable[[], bool], source: Callable[[], ImageSource]) -> None:
+        self._has_engine = has_engine
+        self._source = source
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        """See `ImageSource.prepare`. Raises Refused when no engine answers."""
+        if not self._has_engine():
+            raise Refused(f"this environment brings its own image, and {NO_ENGINE}")
+        return self._source().prepare(spec)
+
+    def export(self, image: Image) -> AbstractContextManager[IO[bytes]]:
+        """See `ImageSource.export`."""
+        return self._source().export(image)
 
 
 def can_start(backend: Backend) -> bool:

@@ -26,6 +26,7 @@ if RATCHET_SANDBOX not in list(SandboxChoice):
         f"RATCHET_SANDBOX={RATCHET_SANDBOX[:40]!r} is no sandbox: {', '.join(SandboxChoice)}"
     )
 RATCHET_DOCKER_RUNTIME = env.str("RATCHET_DOCKER_RUNTIME", default="")
+RATCHET_IMAGES = env.str("RATCHET_IMAGES", default="")
 RATCHET_MODELS = env.str("RATCHET_MODELS", default="")
 
 # --- who may reach us ----------------------------------------------------------------------------

@@ -1,12 +1,17 @@
-"""The composition root: the one place where concrete back-ends and authors are named."""
+"""The composition root: the one place where concrete back-ends and authors are named.
+
+A back-end is made when a trial first needs it, and lives as long as the process.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 import threading
-from collections.abc import Callable
+import time
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -14,56 +19,123 @@ from evolution.authors.procedural import ProceduralAuthor
 from evolution.ports import Author
 from sandbox import reaper
 from sandbox.backends import bubblewrap
-from sandbox.base import Backend
-from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
+from sandbox.base import Backend, ImageSource
+from sandbox.choice import ChoosingRunner, LateImages, SandboxChoice, can_start
 from sandbox.errors import SandboxError
 from sandbox.findings import Finding
+from sandbox.places import Places
 from sandbox.toolchain import Toolchain
 from sandbox.trial import Runner
 
+if TYPE_CHECKING:
+    from sandbox.backends.docker import DockerBackend
+
+ENGINE_SECONDS = 5.0
+"""How long an engine that answered is believed to be there."""
+
 _lock = threading.RLock()
-_made: dict[SandboxChoice, Backend] = {}
-_proved: set[str] = set()
+_seen: dict[str, float] = {}
+"""When something was found to work, by its name."""
 
 
 def _home() -> Path:
     return Path(settings.RATCHET_HOME)
 
 
-def _once(choice: SandboxChoice, make: Callable[[], Backend]) -> Callable[[], Backend]:
-    """This process's back-end of that name, made when it is first asked for."""
-
-    def get() -> Backend:
-        with _lock:
-            if choice not in _made:
-                _made[choice] = make()
-            return _made[choice]
-
-    return get
+def _cache() -> Path:
+    return _home() / "cache"
 
 
-def _make_bubblewrap() -> Backend:
-    return bubblewrap.BubblewrapBackend(
-        runtime_dir=_home() / "sandboxes", cache_dir=_home() / "cache" / "images"
+@lru_cache(maxsize=1)
+def _places() -> Places:
+    """The places of this machine, the same for all back-ends and processes."""
+    return Places(_home() / "sandboxes" / "places")
+
+
+@lru_cache(maxsize=1)
+def _make_docker() -> DockerBackend:
+    from sandbox.backends.docker import DockerBackend
+
+    return DockerBackend(
+        _home() / "sandboxes",
+        _cache(),
+        places=_places(),
+        runtime=settings.RATCHET_DOCKER_RUNTIME or None,
     )
 
 
-_bubblewrap = _once(SandboxChoice.BUBBLEWRAP, _make_bubblewrap)
-BACKENDS = {SandboxChoice.BUBBLEWRAP: _bubblewrap}
+def _docker() -> DockerBackend:
+    with _lock:
+        return _make_docker()
+
+
+def _make_bubblewrap(images: ImageSource | None) -> Backend:
+    return bubblewrap.BubblewrapBackend(
+        _home() / "sandboxes", _cache() / "images", images=images, places=_places()
+    )
+
+
+@lru_cache(maxsize=1)
+def _make_on_host() -> Backend:
+    return _make_bubblewrap(None)
+
+
+@lru_cache(maxsize=1)
+def _make_on_image() -> Backend:
+    return _make_bubblewrap(_images())
+
+
+def _bubblewrap() -> Backend:
+    with _lock:
+        return _make_on_host()
+
+
+def _bubblewrap_image() -> Backend:
+    with _lock:
+        return _make_on_image()
+
+
+def _images() -> ImageSource:
+    """Where root file systems come from that bubblewrap unpacks."""
+    if settings.RATCHET_IMAGES:
+        from sandbox.backends.tar_images import TarImages
+
+        return TarImages(Path(settings.RATCHET_IMAGES))
+    return LateImages(has_engine, _docker)
+
+
+BACKENDS = {
+    SandboxChoice.BUBBLEWRAP: _bubblewrap,
+    SandboxChoice.BUBBLEWRAP_IMAGE: _bubblewrap_image,
+    SandboxChoice.DOCKER: _docker,
+}
+
+
+def has_engine() -> bool:
+    """Whether a Docker engine answers, now or a moment ago."""
+    if time.monotonic() - _seen.get("engine", float("-inf")) < ENGINE_SECONDS:
+        return True
+    from sandbox.backends.docker_engine import Engine
+
+    try:
+        Engine(timeout_seconds=3.0).close()  # asks for the version that both sides speak
+    except SandboxError:
+        return False
+    _seen["engine"] = time.monotonic()
+    return True
 
 
 def _can_bubblewrap() -> bool:
     """Whether bubblewrap starts here; tried until it did once."""
-    with _lock:
-        if "bubblewrap" in _proved:
-            return True
+    if "bubblewrap" in _seen:
+        return True
     try:
-        is_well = can_start(_bubblewrap())
+        has_started = can_start(_bubblewrap())
     except (SandboxError, OSError):
         return False
-    if is_well:
-        _proved.add("bubblewrap")
-    return is_well
+    if has_started:
+        _seen["bubblewrap"] = time.monotonic()
+    return has_started
 
 
 def runner(party: str = "", choice: str = "") -> ChoosingRunner:
@@ -71,20 +143,19 @@ def runner(party: str = "", choice: str = "") -> ChoosingRunner:
 
     `party` names on whose behalf; see `Backend.start`.
     """
+    toolchain = Toolchain(_home() / "toolchain")
     return ChoosingRunner(
         BACKENDS,
-        has_engine=lambda: False,
+        has_engine=has_engine,
         can_bubblewrap=_can_bubblewrap,
         choice=SandboxChoice(choice or settings.RATCHET_SANDBOX),
-        runner_for=lambda backend: Runner(
-            backend, party=party, toolchain=Toolchain(_home() / "toolchain")
-        ),
+        runner_for=lambda backend: Runner(backend, party=party, toolchain=toolchain),
     )
 
 
 def probe_sandbox() -> tuple[Finding, ...]:
     """What was found when everything that a sandbox needs here was tried. Never raises."""
-    return bubblewrap.probe(_home() / "sandboxes", _home() / "cache" / "images")
+    return bubblewrap.probe(_home() / "sandboxes", _cache() / "images")
 
 
 def author(name: str = "procedural") -> Author:
@@ -101,4 +172,4 @@ def worker_name() -> str:
 
 def reap() -> None:
     """Remove sandboxes that no living process owns."""
-    reaper.reap(_home() / "sandboxes", _home() / "cache" / "images")
+    reaper.reap(_home() / "sandboxes", _cache() / "images")
