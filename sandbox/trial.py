@@ -160,23 +160,24 @@ class Runner:
             judge = image
             if spec.verifier.is_separate and spec.verifier.image is not None:
                 judge = self.backend.prepare(spec.verifier.image)
+            mounts = self._mounts(spec)
         if spec.state is not None:
             record.state = tuple(sorted(spec.state))
-            self._judge_in_new_sandbox(spec, judge, record)
+            self._judge_in_new_sandbox(spec, judge, mounts, record)
             return
-        with self._sandbox(spec, image, record, is_judge=not spec.verifier.is_separate) as sandbox:
+        shared = () if spec.verifier.is_separate else mounts
+        with self._sandbox(spec, image, shared, record) as sandbox:
             self._solve(spec, sandbox, record)
             self._collect(spec, sandbox, record)
             if not spec.verifier.is_separate:
                 self._judge(spec, sandbox, image, record)
         if spec.verifier.is_separate:
-            self._judge_in_new_sandbox(spec, judge, record)
+            self._judge_in_new_sandbox(spec, judge, mounts, record)
 
     @contextmanager
     def _sandbox(
-        self, spec: TrialSpec, image: Image, record: _Record, *, is_judge: bool
+        self, spec: TrialSpec, image: Image, mounts: Sequence[Mount], record: _Record
     ) -> Iterator[Sandbox]:
-        mounts = self._mounts(spec) if is_judge else ()
         with record.phase("start"):
             sandbox = self.backend.start(
                 image, spec.limits, spec.network, mounts=mounts, party=self.party
@@ -258,8 +259,10 @@ class Runner:
 
     # -- judging ------------------------------------------------------------------------------
 
-    def _judge_in_new_sandbox(self, spec: TrialSpec, image: Image, record: _Record) -> None:
-        with self._sandbox(spec, image, record, is_judge=True) as sandbox:
+    def _judge_in_new_sandbox(
+        self, spec: TrialSpec, image: Image, mounts: Sequence[Mount], record: _Record
+    ) -> None:
+        with self._sandbox(spec, image, mounts, record) as sandbox:
             with record.phase("verifier"):
                 for source in spec.verifier.replaced_folders(record.state or ()):
                     sandbox.remove_tree(source)
