@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.proxy import EngineProxy
 from sandbox import reaper
 from sandbox.backends.bubblewrap import BubblewrapBackend
+from sandbox.backends.docker import DockerBackend
 from sandbox.base import Backend
 
 NAMES = ("docker", "bubblewrap-image", "bubblewrap")
@@ -27,12 +28,19 @@ def default_home() -> Path:
 
 
 @contextmanager
-def opened(name: str, home: Path, *, docker_host: str | None = None) -> Iterator[Backend]:
-    """A back-end of ours, closed at the end. `docker_host`: an engine other than the usual one."""
+def opened(name: str, home: Path, *, engine: str | None = None) -> Iterator[Backend]:
+    """A back-end of ours, closed at the end. `engine`: the URL of another one than the usual."""
+    runtime, cache = home / "sandboxes", home / "cache"
     with ExitStack() as stack:
-        runtime, cache = home / "sandboxes", home / "cache"
-        if name == "bubblewrap":
-            backend: Backend = BubblewrapBackend(runtime, cache)
+        backend: Backend
+        if name == "docker":
+            backend = DockerBackend(runtime, cache, url=engine)
+        elif name == "bubblewrap-image":
+            images = DockerBackend(runtime, cache, url=engine)
+            stack.callback(images.close)
+            backend = BubblewrapBackend(runtime, cache, images=images)
+        elif name == "bubblewrap":
+            backend = BubblewrapBackend(runtime, cache)
         else:
             raise ValueError(f"no back-end {name!r}; there are {', '.join(NAMES)}")
         stack.callback(backend.close)
@@ -41,10 +49,21 @@ def opened(name: str, home: Path, *, docker_host: str | None = None) -> Iterator
 
 @contextmanager
 def opened_behind_proxy(name: str, home: Path) -> Iterator[tuple[Backend, EngineProxy | None]]:
-    """A back-end whose engine, if it has one, is reached by way of a proxy that can break."""
+    """A back-end whose engine, if trials need one, is reached by a proxy that can break."""
     with ExitStack() as stack:
         proxy = None
-        yield stack.enter_context(opened(name, home)), proxy
+        if name == "docker":
+            proxy = stack.enter_context(EngineProxy(engine_socket()))
+        engine = proxy.url if proxy else None
+        yield stack.enter_context(opened(name, home, engine=engine)), proxy
+
+
+def engine_socket() -> Path:
+    """The socket of this machine's engine. Raises ValueError when it is none."""
+    url = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not url.startswith("unix://"):
+        raise ValueError(f"DOCKER_HOST = {url}: connections are broken on a local engine only")
+    return Path(url.removeprefix("unix://"))
 
 
 def reap(name: str, home: Path) -> None:
