@@ -3,7 +3,7 @@
     places = Places(home / "places")
     place = places.acquire(cpus=1, memory_bytes=512 * 1024**2, party="run-7")
     ...
-    place.release()
+    place.release()  # or `with places.acquire(...):`
 
 No daemon: a state file, changed under a lock, says who holds and who waits (see `packing` for
 the rules). Each request has a named pipe that its process keeps open: writing to it
@@ -22,6 +22,8 @@ import select
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from sandbox.errors import Refused, SandboxUnavailable
 from sandbox.machine import Machine
@@ -67,6 +69,17 @@ class Place:
         fd, self._fd = self._fd, -1
         if fd >= 0 and self._pid == os.getpid():
             self._places._leave(self._number, fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
 
 
 class Places:

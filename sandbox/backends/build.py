@@ -130,7 +130,7 @@ def _build(
         name = backend.store.new_name()
         image = Image("", backend.name, "", "/")
         with backend.open(layers, image, Limits(processes=2048), is_build=True) as sandbox:
-            builder.sandbox = sandbox
+            builder.begin(sandbox)
             for step in steps[done:]:
                 builder.run(step)
             sandbox.kill_all()
@@ -157,9 +157,15 @@ class Builder:
     ) -> None:
         self.backend = backend
         self.context = context
-        self.deadline = time.monotonic() + spec.build_timeout_seconds
+        self.seconds = spec.build_timeout_seconds
+        self.deadline = 0.0
         self.state = _State()
         self.sandbox: BubblewrapSandbox | None = None
+
+    def begin(self, sandbox: BubblewrapSandbox) -> None:
+        """Run the steps in this sandbox. The time it was waited for is not the bundle's."""
+        self.sandbox = sandbox
+        self.deadline = time.monotonic() + self.seconds
 
     def changes_files(self, step: Step) -> bool:
         """Whether a step needs a sandbox."""

@@ -80,11 +80,15 @@ class DockerBackend:
         self.runtime = runtime
         self.engine = Engine(url)
         self.labels = labels(self.cache_dir)
-        self.images = ImageStore(
-            self.engine, self.cache_dir / "docker", {HOME_LABEL: self.labels[HOME_LABEL]}, pull=pull
-        )
         self.runtime_dir.mkdir(parents=True, exist_ok=True)
         self.places = places or Places(self.runtime_dir / "places")
+        self.images = ImageStore(
+            self.engine,
+            self.cache_dir / "docker",
+            {HOME_LABEL: self.labels[HOME_LABEL]},
+            self.places,
+            pull=pull,
+        )
         script = _DRIVER.read_text(encoding="utf-8")
         self.driver = ("bash", "-p", "-c", script, "ratchet")
         self._watch = Watch()
