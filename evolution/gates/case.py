@@ -13,6 +13,10 @@ __all__ = ["PROTOCOL_VERSION", "Case", "Depth", "Policy", "candidate", "child_su
 PROTOCOL_VERSION = 1
 """Raised whenever a gate's meaning changes; earlier verdicts are stale then."""
 
+FULL_ORACLE_RUNS = 20
+"""Runs of the reference solution in the full protocol: flaky at most 14 % when all pass."""
+FULL_NOP_RUNS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -40,6 +44,18 @@ class Case:
     def is_blocking(self, gate: str) -> bool:
         """Whether a failure of this gate makes the environment invalid."""
         return reach(gate, self.policy, self.depth) is Reach.BLOCKING
+
+    @property
+    def oracle_runs(self) -> int:
+        """How often the reference solution is run: as configured, more in the full protocol."""
+        wanted = self.config.oracle_runs
+        return max(wanted, FULL_ORACLE_RUNS) if self.depth is Depth.FULL else wanted
+
+    @property
+    def nop_runs(self) -> int:
+        """How often nothing is done: as configured, more in the full protocol."""
+        wanted = self.config.nop_runs
+        return max(wanted, FULL_NOP_RUNS) if self.depth is Depth.FULL else wanted
 
     def is_asked(self, gate: str) -> bool:
         """Whether this gate is asked at all."""

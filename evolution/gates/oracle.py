@@ -1,10 +1,15 @@
-"""`oracle`: does the reference solution earn full reward, every time?"""
+"""`oracle`: does the reference solution earn full reward, every time?
+
+Some runs that agree prove little, so the gate decides on how often the solution may still fail:
+the upper 95 % bound from all runs. In the full protocol that has to be 15 % at most, which 20
+clean runs give; otherwise it may be no more than what clean runs would leave.
+"""
 
 from __future__ import annotations
 
 from evolution.bundle import BundleError
 from evolution.contracts import GateResult
-from evolution.difficulty.posterior import flake_bound
+from evolution.difficulty.posterior import flake_bound, lower_bound, upper_bound
 from evolution.gates.answers import (
     ENDS,
     failed,
@@ -14,12 +19,15 @@ from evolution.gates.answers import (
     observe,
     passed,
 )
-from evolution.gates.case import Case
+from evolution.gates.case import Case, Depth
 from evolution.gates.desk import Ask, Steps
 from evolution.gates.specs import oracle_asks
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
 
 GATE = "oracle"
+MOST_FLAKY = 0.15
+"""The highest bound on failures in the full protocol."""
+CONFIDENCE = 0.95
 
 
 def check(case: Case) -> Steps:
@@ -31,27 +39,41 @@ def check(case: Case) -> Steps:
     results = yield asks[:1]
     if complaint(asks[0], results[0]) is None and machinery_fault(results) is None:
         results += yield asks[1:]
-    return judge(asks, results)
+    limit = MOST_FLAKY if case.depth is Depth.FULL else flake_bound(len(asks))
+    return judge(asks, results, limit)
 
 
-def judge(asks: tuple[Ask, ...], results: tuple[TrialResult, ...]) -> GateResult:
-    """The gate's answer from the runs that were made."""
+def judge(asks: tuple[Ask, ...], results: tuple[TrialResult, ...], limit: float) -> GateResult:
+    """The gate's answer from the runs that were made; `limit` is the highest bound on failures."""
     ran = list(zip(asks, results, strict=False))
     evidence = [observe(f"oracle, run {ask.repetition}", ask, result) for ask, result in ran]
-    good = [result for ask, result in ran if complaint(ask, result) is None]
-    for ask, result in ran:
-        if result.outcome is not Outcome.INFRA_ERROR and (said := complaint(ask, result)):
-            flaky = f" on run {ask.repetition} after {len(good)} that did not" if good else ""
-            return failed(GATE, said + flaky, evidence, **_figures(results, len(good)))
+    broken = [(a, said) for a, r in ran if (said := complaint(a, r)) is not None]
+    count = sum(machinery_fault((result,)) is None for result in results)
+    bound = upper_bound(len(broken), count, CONFIDENCE) if count else 1.0
+    figures = _figures(results, count, len(broken), bound)
+    if broken and (bound > limit or count == len(broken)):
+        ask, said = broken[0]
+        flaky = _flaky(ask, count, len(broken))
+        return failed(GATE, said + flaky, evidence, **figures)
     if fault := machinery_fault(results):
-        return inconclusive(GATE, fault, evidence, **_figures(results, len(good)))
-    bound = flake_bound(len(results))
-    return passed(
-        GATE,
-        f"full reward in {len(results)} of {len(results)} fresh sandboxes "
-        f"(flaky at most {bound:.0%} with 95 % confidence){_unsteady(results)}",
-        evidence,
-        **_figures(results, len(good)),
+        return inconclusive(GATE, fault, evidence, **figures)
+    reason = (
+        f"full reward in {count - len(broken)} of {count} fresh sandboxes "
+        f"(flaky at most {bound:.0%} with 95 % confidence){_unsteady(results)}"
+    )
+    if bound > limit:
+        return inconclusive(GATE, f"{reason}: too few runs to tell", evidence, **figures)
+    return passed(GATE, reason, evidence, **figures)
+
+
+def _flaky(ask: Ask, count: int, broken: int) -> str:
+    """How often it fails, where it does not always."""
+    if broken == count:
+        return ""
+    low, high = (bound(broken, count, CONFIDENCE) for bound in (lower_bound, upper_bound))
+    return (
+        f"; so on run {ask.repetition}, and in {broken} of {count} runs: flaky, "
+        f"between {low:.0%} and {high:.0%}"
     )
 
 
@@ -74,11 +96,13 @@ def complaint(ask: Ask, result: TrialResult) -> str | None:
     return None
 
 
-def _figures(results: tuple[TrialResult, ...], good: int) -> dict[str, float]:
-    bound = flake_bound(len(results)) if good == len(results) else 1.0
+def _figures(
+    results: tuple[TrialResult, ...], count: int, broken: int, bound: float
+) -> dict[str, float]:
     return {
-        "runs": float(len(results)),
-        "passed": float(good),
+        "runs": float(count),
+        "passed": float(count - broken),
+        "failures": float(broken),
         "flaky_at_most": round(bound, 4),
         "states": float(len({result.state_digest for result in results})),
     }

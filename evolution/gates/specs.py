@@ -32,7 +32,7 @@ def oracle_asks(case: Case) -> tuple[Ask, ...]:
             "oracle",
             number,
         )
-        for number in range(1, case.config.oracle_runs + 1)
+        for number in range(1, case.oracle_runs + 1)
     )
 
 
@@ -41,7 +41,7 @@ def nop_asks(case: Case) -> tuple[Ask, ...]:
     solver = execution.nop(case.bundle)
     return tuple(
         Ask(execution.trial_spec(case.bundle, solver, keep_state=number == 1), "nop", number)
-        for number in range(1, case.config.nop_runs + 1)
+        for number in range(1, case.nop_runs + 1)
     )
 
 
