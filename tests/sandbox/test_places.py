@@ -336,3 +336,49 @@ def test_the_pipes_are_pipes(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     held.release()
     assert not pipe.exists()
+
+
+_LOOP = """
+import fcntl, os, sys
+from pathlib import Path
+from sandbox.packing import Capacity
+from sandbox.places import Places
+places = Places(Path(sys.argv[1]), capacity=Capacity(1.0, 1 << 30, (0,)))
+alone = os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)
+while True:
+    place = places.acquire(party=sys.argv[3])
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.write(1, b"two at once\\n")
+    os.write(1, b".")
+    fcntl.flock(alone, fcntl.LOCK_UN)
+    place.release()
+"""
+
+
+@pytest.mark.slow
+def test_processes_killed_at_any_moment_leave_one_place_that_works(tmp_path: Path) -> None:
+    folder, alone, log = tmp_path / "places", tmp_path / "alone", tmp_path / "log"
+
+    def start(number: int) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-S", "-c", _LOOP, str(folder), str(alone), str(number % 3)]
+        with log.open("ab") as output:
+            return subprocess.Popen(words, cwd=_ROOT, stdout=output)
+
+    running = [start(number) for number in range(4)]
+    for number in range(40):
+        time.sleep(0.1 + 0.0037 * (number % 7))
+        victim = running.pop(0)
+        victim.kill()
+        victim.wait()
+        running.append(start(number))
+    for process in running:
+        process.kill()
+        process.wait()
+    assert b"two" not in log.read_bytes()
+    assert log.read_bytes().count(b".") > 200
+    started = time.monotonic()
+    Places(folder, capacity=Capacity(1.0, 1 << 30, (0,))).acquire(timeout_seconds=5).release()
+    assert time.monotonic() - started < 2
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "state.0", "state.1"]
