@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from queue import Empty
@@ -19,8 +18,13 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from kombu.exceptions import KombuError
 
+from evolution.plain_text import plain
+from sandbox.choice import SandboxChoice
+from sandbox.errors import SandboxError
 from webapp import wiring
 
+BASES = ("debian:bookworm-slim",)
+"""What the bundled seeds are built from."""
 LOW_BYTES, TOO_LOW_BYTES = 2 << 30, 256 << 20
 OLDEST_POSTGRES = 15
 TOO_SLOW_SECONDS = 3
@@ -53,10 +57,15 @@ def diagnose() -> Iterator[Finding]:
         check_broker,
         check_bubblewrap,
         check_docker,
+        check_images,
+        check_sandbox,
+        check_places,
         check_models,
     )
     for check in checks:
-        yield check()
+        found = check()
+        # Paths and answers of others may hold anything; a terminal and a log are shown none of it.
+        yield replace(found, text=plain(found.text), remedy=plain(found.remedy))
 
 
 def check_python() -> Finding:
@@ -134,29 +143,83 @@ def check_broker() -> Finding:
 
 
 def check_bubblewrap() -> Finding:
-    """Whether a sandbox really starts and runs a command: the demo and the seeds need it."""
+    """Whether a sandbox really starts and runs a command; without it everything needs Docker."""
     found = wiring.probe_sandbox()
     bad = [one for one in found if not one.is_ok]
     if bad:
         text = "; ".join(f"{one.name}: {_on_one_line(one.detail)}" for one in bad)
         remedy = "; ".join(one.remedy for one in bad if one.remedy)
-        return Finding("bubblewrap", Level.FAIL, text, remedy)
+        needs = settings.RATCHET_SANDBOX.startswith("bubblewrap") or not wiring.has_engine()
+        return Finding("bubblewrap", Level.FAIL if needs else Level.WARN, text, remedy)
     text = "; ".join(f"{one.name}: {one.detail}" for one in found if one.name != "limits")
     return Finding("bubblewrap", Level.OK, text)
 
 
 def check_docker() -> Finding:
-    """Whether a Docker engine answers; environments that bring their own image need one."""
-    import docker
-
-    try:
-        client = docker.from_env(timeout=3)
-        with contextlib.closing(client):
-            version = client.version().get("Version", "unknown")
-    except (docker.errors.DockerException, OSError):
+    """Whether a Docker engine answers and can do what sandboxes need."""
+    found = wiring.probe_docker(BASES)
+    bad = [one for one in found if not one.is_ok]
+    level = Level.FAIL if settings.RATCHET_SANDBOX == SandboxChoice.DOCKER else Level.WARN
+    if found[0] in bad:
         remedy = "needed only for environments that bring their own image: start one"
-        return Finding("docker", Level.WARN, "no engine answers", remedy)
-    return Finding("docker", Level.OK, f"engine {version}")
+        return Finding("docker", level, "no engine answers", f"{remedy}, or set DOCKER_HOST")
+    text = "; ".join(f"{one.name} {_on_one_line(one.detail)}" for one in found)
+    remedy = "; ".join(one.remedy for one in bad if one.remedy)
+    is_fatal = any(one.name in ("limits", "runtime") for one in bad)
+    return Finding("docker", (level if is_fatal else Level.WARN) if bad else Level.OK, text, remedy)
+
+
+def check_images() -> Finding:
+    """Whether images can be unpacked for bubblewrap, and what they take on the disk."""
+    if settings.RATCHET_IMAGES:
+        folder = Path(settings.RATCHET_IMAGES)
+        if not folder.is_dir():
+            remedy = "make that folder, or correct RATCHET_IMAGES"
+            return Finding("images", Level.WARN, f"no folder of tars at {folder}", remedy)
+        source = f"tars in {folder}"
+    elif wiring.has_engine():
+        source = "from Docker"
+    else:
+        source = "no source (no engine answers, RATCHET_IMAGES is not set)"
+    try:
+        used, most = wiring.image_bytes()
+    except OSError as error:
+        return Finding("images", Level.WARN, _one_line(error), "may the home be written?")
+    text = f"{source}; {used / (1 << 30):.1f} of {most / (1 << 30):.1f} GiB of the cache are used"
+    return Finding("images", Level.OK, text)
+
+
+def check_sandbox() -> Finding:
+    """How sandboxes are chosen, and what that means here."""
+    choice = SandboxChoice(settings.RATCHET_SANDBOX)
+    if choice is not SandboxChoice.AUTO:
+        return Finding("sandbox", Level.OK, f"RATCHET_SANDBOX={choice}: that one for every trial")
+    can = wiring.can_bubblewrap()
+    docker = "docker" if wiring.has_engine() else ""
+    can_unpack = can and (docker or settings.RATCHET_IMAGES)
+    rows = {
+        "those that may use the host's /usr": "bubblewrap" if can else docker,
+        "those on their image": "bubblewrap-image" if can_unpack else docker,
+        "those with a network": docker,
+    }
+    text = "; ".join(f"{what}: {name or 'refused'}" for what, name in rows.items())
+    return Finding("sandbox", Level.OK if any(rows.values()) else Level.FAIL, f"auto: {text}")
+
+
+def check_places() -> Finding:
+    """How much of this machine sandboxes hold right now, and how many wait."""
+    try:
+        queue, capacity = wiring.occupancy()
+    except (OSError, SandboxError) as error:
+        return Finding("places", Level.FAIL, _one_line(error), "may the home be written?")
+    cpus = sum(entry.cpus for entry in queue.held)
+    memory = sum(entry.memory_bytes for entry in queue.held)
+    text = (
+        f"{cpus:g} of {capacity.cpus:g} CPUs and {memory / (1 << 30):.1f} of"
+        f" {capacity.memory_bytes / (1 << 30):.1f} GiB held by {len(queue.held)} sandboxes;"
+        f" {len(queue.waiting)} wait"
+    )
+    return Finding("places", Level.OK, text)
 
 
 def check_models() -> Finding:

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ from sandbox.base import Backend, ImageSource
 from sandbox.choice import ChoosingRunner, LateImages, SandboxChoice, can_start
 from sandbox.errors import SandboxError
 from sandbox.findings import Finding
+from sandbox.packing import Capacity, Queue
+from sandbox.place_files import occupancy as read_occupancy
 from sandbox.places import Places
 from sandbox.toolchain import Toolchain
 from sandbox.trial import Runner
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 
 ENGINE_SECONDS = 5.0
 """How long an engine that answered is believed to be there."""
+
+PRUNE_SECONDS = 600.0
+"""How often what lies in the caches is looked through."""
 
 _lock = threading.RLock()
 _seen: dict[str, float] = {}
@@ -118,14 +124,14 @@ def has_engine() -> bool:
     from sandbox.backends.docker_engine import Engine
 
     try:
-        Engine(timeout_seconds=3.0).close()  # asks for the version that both sides speak
+        Engine(timeout_seconds=3).close()  # asks for the version that both sides speak
     except SandboxError:
         return False
     _seen["engine"] = time.monotonic()
     return True
 
 
-def _can_bubblewrap() -> bool:
+def can_bubblewrap() -> bool:
     """Whether bubblewrap starts here; tried until it did once."""
     if "bubblewrap" in _seen:
         return True
@@ -147,7 +153,7 @@ def runner(party: str = "", choice: str = "") -> ChoosingRunner:
     return ChoosingRunner(
         BACKENDS,
         has_engine=has_engine,
-        can_bubblewrap=_can_bubblewrap,
+        can_bubblewrap=can_bubblewrap,
         choice=SandboxChoice(choice or settings.RATCHET_SANDBOX),
         runner_for=lambda backend: Runner(backend, party=party, toolchain=toolchain),
     )
@@ -156,6 +162,28 @@ def runner(party: str = "", choice: str = "") -> ChoosingRunner:
 def probe_sandbox() -> tuple[Finding, ...]:
     """What was found when everything that a sandbox needs here was tried. Never raises."""
     return bubblewrap.probe(_home() / "sandboxes", _cache() / "images")
+
+
+def probe_docker(bases: Sequence[str] = ()) -> tuple[Finding, ...]:
+    """What the Docker engine offers, and which of these images it lacks. Never raises."""
+    from sandbox.backends import docker_probe
+
+    return docker_probe.probe(runtime=settings.RATCHET_DOCKER_RUNTIME or None, bases=bases)
+
+
+def occupancy() -> tuple[Queue, Capacity]:
+    """Who holds places on this machine and who waits, and what there is. Raises OSError."""
+    machine = _places()
+    return read_occupancy(machine.folder), machine.capacity
+
+
+def image_bytes() -> tuple[int, int]:
+    """What bubblewrap's images take on the disk, and what they may take. Raises OSError."""
+    from sandbox.backends import pruning
+
+    folder = _cache() / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    return pruning.size_of(folder), pruning.default_budget_bytes(folder)
 
 
 def author(name: str = "procedural") -> Author:
@@ -171,5 +199,9 @@ def worker_name() -> str:
 
 
 def reap() -> None:
-    """Remove sandboxes that no living process owns."""
-    reaper.reap(_home() / "sandboxes", _cache() / "images")
+    """Remove what no living process owns, and now and then images past their budget."""
+    folders = [_home() / "sandboxes"]
+    if time.monotonic() - _seen.get("pruned", float("-inf")) > PRUNE_SECONDS:
+        _seen["pruned"] = time.monotonic()
+        folders.append(_cache() / "images")
+    reaper.reap(*folders)

@@ -30,6 +30,12 @@ def manage(environment: dict[str, str], *arguments: str) -> subprocess.Completed
     )
 
 
+def findings(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """What `doctor --json` found, by name."""
+    rows = json.loads(done.stdout.splitlines()[-1])["findings"]
+    return {row["name"]: row for row in rows}
+
+
 @pytest.mark.workers
 def test_serve_serves_and_leaves_nothing(command_environment: dict[str, str], home: Path) -> None:
     process = subprocess.Popen(
@@ -80,8 +86,7 @@ def test_doctor_names_what_is_away_and_the_remedy(command_environment: dict[str,
     done = manage(away, "doctor", "--json")
     assert done.returncode != 0
     assert "database, broker" in done.stderr
-    findings: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])["findings"]
-    by_name = {finding["name"]: finding for finding in findings}
+    by_name = findings(done)
     assert "DATABASE_URL" in by_name["database"]["remedy"]
     assert "CELERY_BROKER_URL" in by_name["broker"]["remedy"]
 
@@ -89,8 +94,27 @@ def test_doctor_names_what_is_away_and_the_remedy(command_environment: dict[str,
 def test_doctor_prints_one_line_for_each_thing(command_environment: dict[str, str]) -> None:
     done = manage(command_environment, "doctor")
     lines = done.stdout.splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 10
     assert all(re.match(r"(ok|warn|fail) +[a-z]+ +\S", line) for line in lines), lines
+
+
+@pytest.mark.bubblewrap
+def test_doctor_says_which_sandbox_is_taken(command_environment: dict[str, str]) -> None:
+    away = {**command_environment, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    auto = findings(manage(away, "doctor", "--json"))
+    assert auto["docker"]["level"] == "warn"
+    assert "/usr: bubblewrap; those on their image: refused" in auto["sandbox"]["text"]
+    assert "held by 0 sandboxes" in auto["places"]["text"]
+    done = manage({**away, "RATCHET_SANDBOX": "docker"}, "doctor", "--json")
+    assert "cannot run here: docker" in done.stderr
+    assert "RATCHET_SANDBOX=docker" in findings(done)["sandbox"]["text"]
+
+
+def test_doctor_commands_no_terminal(command_environment: dict[str, str], tmp_path: Path) -> None:
+    coloured = {**command_environment, "RATCHET_HOME": str(tmp_path / "a\x1b[31mb")}
+    done = manage(coloured, "doctor")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "a\\x1b[31mb" in done.stdout
 
 
 def in_a_namespace(

@@ -75,6 +75,31 @@ def test_a_key_file_cut_short_is_filled(command_environment: dict[str, str], hom
     assert len(read(command_environment, "SECRET_KEY")["SECRET_KEY"]) > 50
 
 
+@pytest.mark.parametrize("value", ["dokcer", "Auto", "bubblewrap,docker"])
+def test_a_sandbox_that_is_none_is_one_line(
+    command_environment: dict[str, str], value: str
+) -> None:
+    said = refusal(command_environment, RATCHET_SANDBOX=value)
+    assert "auto, bubblewrap, bubblewrap-image, docker" in said
+
+
+def test_an_empty_choice_of_sandbox_is_auto(command_environment: dict[str, str]) -> None:
+    values = read(command_environment, "RATCHET_SANDBOX", RATCHET_SANDBOX="")
+    assert values == {"RATCHET_SANDBOX": "auto"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["nonsense", "http://host/x", "postgres://", "sqlite:///x", "postgres://u:secret@h:port/db"],
+)
+def test_an_address_that_is_no_database_is_one_line_that_tells_no_password(
+    command_environment: dict[str, str], value: str
+) -> None:
+    said = refusal(command_environment, DATABASE_URL=value)
+    assert "postgres://USER:PASSWORD@HOST:5432/NAME" in said
+    assert "secret" not in said
+
+
 def test_beyond_loopback_a_key_is_asked_for(command_environment: dict[str, str]) -> None:
     assert "SECRET_KEY" in refusal(command_environment, ALLOWED_HOSTS="ratchet.example.org")
 
