@@ -24,8 +24,7 @@ def base_images(dockerfile: bytes) -> tuple[str, ...]:
             name, equals, value = text.partition("=")
             variables[name.strip()] = expand(_unquoted(value), variables) if equals else ""
         elif keyword == "FROM":
-            flags, rest = _flags(text)
-            words = rest.split()
+            words = _flags(text)[1].split()
             if not words:
                 continue
             name = expand(_unquoted(words[0]), variables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -51,11 +52,13 @@ class Engine:
     """A connection to an engine; may be used by many threads."""
 
     def __init__(self, url: str | None = None, *, timeout_seconds: float = 120.0) -> None:
+        timeout = math.ceil(timeout_seconds)
         with engine_errors("connect"):
             if url is not None:
-                self.api = docker.APIClient(base_url=url, timeout=timeout_seconds)
+                api = docker.APIClient(base_url=url, timeout=timeout)
             else:
-                self.api = docker.from_env(timeout=timeout_seconds).api
+                api = docker.from_env(timeout=timeout).api
+            self.api: Any = api  # of which more is used than its stubs know
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -147,4 +150,18 @@ def _stream(answer: Any) -> DriverStream:
         if response is not None:
             response.close()
 
-    return DriverStream(sock, close)
+    return DriverStream(sock, close, _read_ahead(sock, response))
+
+
+def _read_ahead(sock: socket.socket, response: Any) -> bytes:
+    """What of the stream was already read together with the head of the engine's answer."""
+    reader = getattr(getattr(getattr(response, "raw", None), "_fp", None), "fp", None)
+    if reader is None:
+        return b""
+    sock.setblocking(False)
+    try:
+        return bytes(reader.peek() or b"")
+    except OSError:
+        return b""
+    finally:
+        sock.setblocking(True)

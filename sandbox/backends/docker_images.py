@@ -14,7 +14,7 @@ import os
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +183,12 @@ class ImageStore:
                 stream=True,
                 timeout=(30, max(1.0, deadline - time.monotonic())),
             )
-            api._raise_for_status(answer)
+            try:
+                api._raise_for_status(answer)
+            except APIError as error:
+                if error.is_client_error():
+                    raise ImageBuildFailed(f"Dockerfile: {message_of(error)}") from error
+                raise
             alarm = threading.Timer(max(0.1, deadline - time.monotonic()), _cut, (api, answer))
             alarm.daemon = True
             alarm.start()
@@ -207,9 +212,10 @@ class ImageStore:
 
 
 def context_of(spec: ImageSpec) -> list[SandboxFile]:
-    """What the builder gets. A prebuilt image without a Dockerfile takes the files into its workdir.
+    """What the builder gets.
 
-    With a prebuilt image a Dockerfile is of no use, as in Harbor.
+    A prebuilt image without a Dockerfile takes the files into its working directory; beside a
+    prebuilt image a Dockerfile is of no use, as in Harbor.
     """
     has_dockerfile = any(file.path == "Dockerfile" for file in spec.files)
     if spec.docker_image is None:
@@ -232,8 +238,9 @@ def _not_ignored(files: list[SandboxFile]) -> list[SandboxFile]:
     text = ignore.data.decode("utf-8", "replace").lstrip("\ufeff")
     patterns = [line.strip() for line in text.splitlines()]
     matcher = PatternMatcher([line for line in patterns if line and not line.startswith("#")])
+    is_ignored: Callable[[str], bool] = matcher.matches  # type: ignore[assignment]
     always = ("Dockerfile", ".dockerignore")
-    return [file for file in files if file.path in always or not matcher.matches(file.path)]
+    return [file for file in files if file.path in always or not is_ignored(file.path)]
 
 
 def _context_tar(files: list[SandboxFile]) -> bytes:

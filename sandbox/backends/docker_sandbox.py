@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from sandbox.backends.docker_engine import Container
+from sandbox.backends.docker_engine import Container, one_line
 from sandbox.backends.docker_stream import Answer, DriverStream, StreamLost, line_of, quoted
 from sandbox.backends.docker_tar import TarReader, folders_of, plain_parts, write_tar
 from sandbox.backends.docker_usage import FILES, Counters, read_counters
@@ -37,7 +37,10 @@ _ROOT = frozenset(("", "root", "0", "0:0", "root:root"))
 class Keeper(Protocol):
     """What a sandbox needs of its back-end."""
 
-    driver: tuple[str, ...]
+    @property
+    def driver(self) -> tuple[str, ...]:
+        """The command that starts a driver."""
+        ...
 
     def disk_bytes(self, container: Container) -> int | None:
         """What the container has written, in bytes."""
@@ -73,11 +76,13 @@ class DockerSandbox:
         self.waited_seconds = 0.0
         self.container = container
         self._keeper = keeper
-        self._streams: dict[str, DriverStream] = {"": stream}
+        self._stream = stream
+        self._others: set[DriverStream] = set()
         self._lock = threading.Lock()
         self._is_stopped = False
         self._is_traced = False
         self._is_disk_full = False
+        self._given_bytes = 0
         self._last_usage = Usage()
 
     # -- commands -----------------------------------------------------------------------------
@@ -95,8 +100,6 @@ class DockerSandbox:
     ) -> ExecResult:
         """See `Sandbox.exec`. Raises Refused for a user that the image does not know."""
         name = user if user is not None else self.image.user or ""
-        name = "" if name in _ROOT else name
-        stream = self._stream(name)
         self._is_traced |= is_traced
         source = "/dev/null"
         if stdin:
@@ -107,17 +110,13 @@ class DockerSandbox:
         started = time.monotonic()
         self._keeper.watch(self)
         try:
-            answer = self._ask(
-                name,
-                stream,
-                line,
-                timeout_seconds,
-                cap_bytes=OUTPUT_CAP_BYTES,
-                at_deadline=self._sweep,
-            )
+            if name in _ROOT:
+                answer = self._run(line, timeout_seconds)
+            else:
+                answer = self._run_as(name, line, timeout_seconds)
         finally:
             self._keeper.unwatch(self)
-        if stdin and name:
+        if stdin and name not in _ROOT:
             self.remove_tree(source)
         return ExecResult(
             exit_status=answer.status,
@@ -128,6 +127,44 @@ class DockerSandbox:
             seconds=time.monotonic() - started,
         )
 
+    def _run(self, line: str, seconds: float) -> Answer:
+        return self._ask(line, seconds, cap_bytes=OUTPUT_CAP_BYTES, at_deadline=self._sweep)
+
+    def _run_as(self, user: str, line: str, seconds: float) -> Answer:
+        """Run a command through a second driver, which the engine starts as another user."""
+        stream = self._second_driver(user)
+        try:
+            answer = stream.ask(
+                line, seconds=seconds, cap_bytes=OUTPUT_CAP_BYTES, at_deadline=self._sweep
+            )
+            stream.interrupt("begin 0; exit 0")
+        except StreamLost as lost:
+            # The command took its driver along, or we ended both, or all is gone.
+            self._ask("say 0", _KILL_SECONDS)
+            answer = lost.answer
+        finally:
+            with self._lock:
+                self._others.discard(stream)
+            stream.close()
+        return answer
+
+    def _second_driver(self, user: str) -> DriverStream:
+        self._check_running()
+        stream = self.container.open_driver(self._keeper.driver, user)
+        with self._lock:
+            self._others.add(stream)
+        try:
+            stream.ask("say 0", seconds=_KILL_SECONDS)
+        except StreamLost as lost:
+            stream.close()
+            self._check_running()
+            words = stream.first_words
+            if "unable to find" in words or "no matching entries" in words:
+                raise Refused(f"the image knows no user {user!r}") from lost
+            reason = one_line(words) or self.container.why_ended()
+            raise SandboxUnavailable(f"no command can be run as {user!r}: {reason}") from lost
+        return stream
+
     def _environment(self, extra: Sequence[tuple[str, str]]) -> str:
         """NAME=value words for `env`; what the image does not say is the driver's own."""
         values = {"PATH": DEFAULT_PATH} | dict(self.image.env) | dict(extra)
@@ -135,30 +172,12 @@ class DockerSandbox:
         words += [f'{name}="${name}"' for name in ("HOME", "HOSTNAME") if name not in values]
         return " ".join(words) + " "
 
-    def _stream(self, user: str) -> DriverStream:
+    def _check_running(self) -> None:
         if self._is_stopped:
             raise SandboxUnavailable("this sandbox was stopped")
-        with self._lock:
-            stream = self._streams.get(user)
-        if stream is not None:
-            return stream
-        stream = self.container.open_driver(self._keeper.driver, user)
-        try:
-            stream.ask("say 0", seconds=_KILL_SECONDS)
-        except StreamLost as lost:
-            stream.close()
-            heard = stream.heard.decode("utf-8", "replace")
-            if "unable to find" in heard or "no matching entries" in heard:
-                raise Refused(f"the image knows no user {user!r}") from lost
-            raise SandboxUnavailable(f"no command can be run as {user!r}: {heard}") from lost
-        with self._lock:
-            self._streams[user] = stream
-        return stream
 
     def _ask(
         self,
-        user: str,
-        stream: DriverStream,
         line: str,
         seconds: float,
         *,
@@ -167,8 +186,10 @@ class DockerSandbox:
         sink: Callable[[bytes], None] | None = None,
         at_deadline: Callable[[], None] | None = None,
     ) -> Answer:
+        """Have the root driver do something."""
+        self._check_running()
         try:
-            return stream.ask(
+            return self._stream.ask(
                 line,
                 seconds=seconds,
                 payload=payload,
@@ -177,23 +198,12 @@ class DockerSandbox:
                 at_deadline=at_deadline,
             )
         except StreamLost as lost:
-            if user:
-                # The command took its driver along, or we ended both: the container lives on.
-                with self._lock:
-                    self._streams.pop(user, None)
-                stream.close()
-                self._root("say 0", _KILL_SECONDS)
-                return lost.answer
-            if self._is_stopped:
-                raise SandboxUnavailable("this sandbox was stopped") from lost
+            self._check_running()
             reason = self.container.why_ended()
             raise SandboxUnavailable(f"{lost}: {reason}") from lost
 
-    def _root(self, line: str, seconds: float, *, payload: Sequence[bytes] = ()) -> Answer:
-        return self._ask("", self._stream(""), line, seconds, payload=payload)
-
     def _sweep(self) -> None:
-        self._stream("").interrupt("sweep")
+        self._stream.interrupt("sweep")
 
     # -- files --------------------------------------------------------------------------------
 
@@ -201,13 +211,14 @@ class DockerSandbox:
         """See `Sandbox.write_files`."""
         folders = line_of(*folders_of(files, at))
         if not files:
-            answer = self._root(f"folders {folders}; say $?", _FILES_SECONDS)
+            answer = self._ask(f"folders {folders}; say $?", _FILES_SECONDS)
         else:
             archive = write_tar(files, at)
             line = f"unpack {len(archive)} {folders}; say $?"
-            answer = self._root(line, _FILES_SECONDS, payload=[archive])
+            answer = self._ask(line, _FILES_SECONDS, payload=[archive])
+            self._given_bytes += len(archive)
         if answer.status:
-            self._blame_disk()
+            self._measure_disk()
             raise SandboxUnavailable(f"files could not be written to {at} in the container")
 
     def remove_tree(self, path: str) -> None:
@@ -215,7 +226,7 @@ class DockerSandbox:
         parts = plain_parts(path)
         if not parts:
             raise Refused("the root stays")
-        answer = self._root(f"drop {quoted('/' + '/'.join(parts))}; say $?", _FILES_SECONDS)
+        answer = self._ask(f"drop {quoted('/' + '/'.join(parts))}; say $?", _FILES_SECONDS)
         if answer.status:
             raise SandboxUnavailable(f"{path} could not be removed in the container")
 
@@ -228,12 +239,12 @@ class DockerSandbox:
             return ()
         reader = TarReader(sources, cap_bytes)
         line = f"run /dev/null / pack {line_of(*paths)}"
-        self._ask("", self._stream(""), line, _FILES_SECONDS, sink=reader.feed)
+        self._ask(line, _FILES_SECONDS, sink=reader.feed)
         return reader.files()
 
     def kill_all(self) -> None:
         """See `Sandbox.kill_all`."""
-        self._root("sweep; say 0", _KILL_SECONDS)
+        self._ask("sweep; say 0", _KILL_SECONDS)
 
     # -- accounts -----------------------------------------------------------------------------
 
@@ -248,14 +259,12 @@ class DockerSandbox:
         """See `Sandbox.usage`; after the end, what was known last."""
         if self._is_stopped:
             return self._last_usage
-        answer = self._root(f"report {line_of(*FILES)}; say 0", _KILL_SECONDS)
+        answer = self._ask(f"report {line_of(*FILES)}; say 0", _KILL_SECONDS)
         self._last_usage = self._usage(read_counters(answer.stdout))
         return self._last_usage
 
     def _usage(self, counters: Counters) -> Usage:
-        disk = self._keeper.disk_bytes(self.container)
-        if disk is not None and disk >= self.limits.disk_bytes:
-            self._is_disk_full = True
+        disk = self._measure_disk()
         processes = counters.peak_processes
         if processes is not None:
             processes = max(0, processes - DRIVER_PROCESSES + 2)
@@ -272,16 +281,17 @@ class DockerSandbox:
 
     def look_at_disk(self) -> bool:
         """End everything when more was written than is allowed; whether it was so."""
-        disk = self._keeper.disk_bytes(self.container)
-        if disk is None or disk <= self.limits.disk_bytes:
-            return False
-        self._is_disk_full = True
-        self._sweep()
-        return True
+        self._measure_disk()
+        if self._is_disk_full:
+            self._sweep()
+        return self._is_disk_full
 
-    def _blame_disk(self) -> None:
+    def _measure_disk(self) -> int | None:
+        """What was written, in bytes. What we put there ourselves counts for nothing."""
         disk = self._keeper.disk_bytes(self.container)
-        self._is_disk_full |= disk is not None and disk >= self.limits.disk_bytes
+        if disk is not None and disk - self._given_bytes >= self.limits.disk_bytes:
+            self._is_disk_full = True
+        return disk
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -291,8 +301,7 @@ class DockerSandbox:
             if self._is_stopped:
                 return
             self._is_stopped = True
-            streams = list(self._streams.values())
-            self._streams.clear()
+            streams = [self._stream, *self._others]
         try:
             self.container.remove()
         finally:

@@ -39,7 +39,7 @@ _STDOUT, _STDERR = 1, 2
 _KILLED = 137
 _GRACE_SECONDS = 20.0
 _SEND_SECONDS = 120
-_HEARD_BYTES = 400
+_FIRST_BYTES = 400
 
 
 def quoted(text: str) -> str:
@@ -131,18 +131,18 @@ class _Side:
 class DriverStream:
     """The stream to one driver. One request at a time; `interrupt` may come from any thread.
 
-    `heard` are the first bytes that came at all: the engine's words where no driver starts.
+    `early` are bytes of it that were read already.
     """
 
-    def __init__(self, sock: socket.socket, close: Callable[[], None]) -> None:
+    def __init__(self, sock: socket.socket, close: Callable[[], None], early: bytes = b"") -> None:
         sock.settimeout(None)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
         self._sock = sock
         self._close = close
         self._asking = threading.Lock()
         self._writing = threading.Lock()
-        self._inbox = bytearray()
-        self.heard = bytearray()
+        self._inbox = bytearray(early)
+        self._first = bytearray(early[:_FIRST_BYTES])
 
     def ask(
         self,
@@ -172,6 +172,11 @@ class DriverStream:
     def interrupt(self, command: str) -> None:
         """Send a line that has no answer, to act on the request that is running."""
         self._send(command.encode("ascii") + b"\n", ())
+
+    @property
+    def first_words(self) -> str:
+        """The first bytes that came at all: the engine's own words where no driver starts."""
+        return bytes(self._first).decode("utf-8", "replace")
 
     def close(self) -> None:
         """Let go of the connection. A request that is running loses its stream."""
@@ -210,7 +215,6 @@ class DriverStream:
                 continue
             except StreamLost as lost:
                 raise StreamLost(str(lost), _complete(answer, sides)) from lost
-            self.heard += data[: _HEARD_BYTES - len(self.heard)]
             if stream not in sides:
                 continue
             side = sides[stream]
@@ -252,6 +256,7 @@ class DriverStream:
             raise StreamLost(f"the container's stream broke: {error}") from error
         if not data:
             raise StreamLost("the container's stream ended")
+        self._first += data[: _FIRST_BYTES - len(self._first)]
         self._inbox += data
 
     def _wait(self, deadline: float) -> bool:
