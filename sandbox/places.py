@@ -6,17 +6,12 @@
     place.release()  # or `with places.acquire(...):`
 
 No daemon: a state file, changed under a lock, says who holds and who waits (see `packing` for
-the rules). Each request has a named pipe that its process keeps open: writing to it
-wakes who waits, and when the process is gone, however it ended, the kernel says so to whoever
-opens it for writing. `occupancy` reads the same file.
+the rules, `place_files` for the files, and its `occupancy` for a look).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import json
 import os
 import select
 import time
@@ -25,9 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sandbox import place_files
 from sandbox.errors import Refused, SandboxUnavailable
 from sandbox.machine import Machine
 from sandbox.packing import Capacity, Entry, Queue, choose_cpus, to_millicpus
+from sandbox.place_files import is_alive, occupancy
 
 _LOOK_SECONDS = 0.1
 """How often whoever is first looks for places whose holder died, and at the machine's memory."""
@@ -35,19 +32,6 @@ _LOOK_AT_MOST_SECONDS = 2.0
 _SHORT_OF_MEMORY_SECONDS = 60.0
 _PRESSURE = 0.2
 _GIB = 1024**3
-
-_descriptors: set[int] = set()
-"""Pipes and locks of this process: a forked child must not keep them for us."""
-
-
-def _forget_all() -> None:
-    for fd in _descriptors:
-        with contextlib.suppress(OSError):
-            os.close(fd)
-    _descriptors.clear()
-
-
-os.register_at_fork(after_in_child=_forget_all)
 
 
 class Place:
@@ -138,7 +122,7 @@ class Places:
         try:
             with self._locked() as queue:
                 number = queue.join(wanted).number
-                fd = self._make_pipe(number)
+                fd = place_files.make_pipe(self.folder, number)
                 taken = self._try(queue, number)
             if taken is None:
                 taken = self._wait(number, fd, started, timeout_seconds)
@@ -213,25 +197,30 @@ class Places:
         except OSError:
             pass  # the closed pipe says it too
         finally:
-            _close(fd)
+            place_files.close(fd)
 
     def beside(self, cpus: float | None) -> tuple[int, ...]:
         """The CPUs for a sandbox that is not counted: those that are least in use."""
-        wanted = Entry(0, "", 0, to_millicpus(1 if cpus is None else cpus), 0)
-        held = occupancy(self.folder).held
-        return () if cpus is None else choose_cpus(wanted, held, self.capacity)
+        if cpus is None:
+            return ()
+        wanted = Entry(0, "", 0, min(to_millicpus(cpus), self.capacity.millicpus), 0)
+        try:
+            held = occupancy(self.folder).held
+        except OSError:
+            held = []
+        return choose_cpus(wanted, held, self.capacity)
 
     # -- the folder ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[Queue]:
         """The state, written back if the block changed it; then whoever is next is woken."""
-        with _lock(self.folder, fcntl.LOCK_EX) as lock:
-            queue = _read(self.folder, lock)
+        with place_files.locked(self.folder) as lock:
+            queue = place_files.read_queue(self.folder, lock)
             before, first = (list(queue.held), list(queue.waiting)), queue.first()
             yield queue
             if before != (queue.held, queue.waiting):
-                _write(self.folder, lock, queue)
+                place_files.write_queue(self.folder, lock, queue)
                 self._wake_first(queue, first)
 
     def _wake_first(self, queue: Queue, before: Entry | None) -> None:
@@ -240,99 +229,6 @@ class Places:
         if first is not None and (first != before or queue.fits(first, self.capacity)):
             is_alive(self.folder, first.number, message=b"!")
 
-    def _make_pipe(self, number: int) -> int:
-        path = f"{self.folder}/{number}.pipe"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        os.mkfifo(path, 0o666)
-        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        _descriptors.add(fd)
-        return fd
-
     def _forget(self, queue: Queue, number: int) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self.folder}/{number}.pipe")
+        place_files.remove_pipe(self.folder, number)
         queue.drop(number)
-
-
-def is_alive(folder: Path, number: int, message: bytes = b"") -> bool:
-    """Whether the process of a request still has its pipe open; wakes it if there is a message."""
-    try:
-        fd = os.open(f"{folder}/{number}.pipe", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        return error.errno not in (errno.ENXIO, errno.ENOENT)
-    try:
-        if message:
-            os.write(fd, message)
-    except BlockingIOError:
-        pass  # full of messages: it will wake
-    except BrokenPipeError:
-        return False
-    finally:
-        os.close(fd)
-    return True
-
-
-def occupancy(folder: Path) -> Queue:
-    """Who holds and who waits now, those whose process is gone left out. Changes nothing."""
-    try:
-        with _lock(folder, fcntl.LOCK_SH) as lock:
-            queue = _read(folder, lock)
-    except OSError:
-        return Queue()  # nobody has asked for a place yet
-    queue.held = [entry for entry in queue.held if is_alive(folder, entry.number)]
-    queue.waiting = [entry for entry in queue.waiting if is_alive(folder, entry.number)]
-    queue.waiting.sort(key=lambda entry: (entry.turn, entry.number))
-    return queue
-
-
-# The state is written in turn to one of two files, and the first byte of the lock's file says to
-# which: a writer that is killed half-way leaves the other one as it was. (Renaming a file over
-# another makes some file systems write to the disk at once.)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, kind: int) -> Iterator[int]:
-    flags = os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == fcntl.LOCK_EX else os.O_RDONLY)
-    lock = os.open(f"{folder}/lock", flags, 0o666)
-    _descriptors.add(lock)
-    try:
-        fcntl.flock(lock, kind)
-        yield lock
-    finally:
-        # Closing alone would not do: a child that was forked just now has it open as well.
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        _close(lock)
-
-
-def _read(folder: Path, lock: int) -> Queue:
-    name = "state.1" if os.pread(lock, 1, 0) == b"1" else "state.0"
-    try:
-        with open(f"{folder}/{name}", "rb") as file:
-            found = json.loads(file.readline())
-        lists = {
-            name: [Entry(**{**row, "cpu_set": tuple(row["cpu_set"])}) for row in found[name]]
-            for name in ("held", "waiting")
-        }
-        return Queue(int(found["last_number"]), int(found["turn"]), **lists)
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        # None yet, or lost: numbers above all those that were in it.
-        return Queue(last_number=time.time_ns())
-
-
-def _write(folder: Path, lock: int, queue: Queue) -> None:
-    name = b"0" if os.pread(lock, 1, 0) == b"1" else b"1"
-    text = json.dumps(vars(queue), default=vars, separators=(",", ":")).encode() + b"\n"
-    fd = os.open(f"{folder}/state.{name.decode()}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        if os.pwrite(fd, text, 0) < len(text):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(fd)
-    os.pwrite(lock, name, 0)
-
-
-def _close(fd: int) -> None:
-    _descriptors.discard(fd)
-    with contextlib.suppress(OSError):
-        os.close(fd)

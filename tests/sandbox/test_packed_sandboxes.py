@@ -26,7 +26,8 @@ from sandbox.errors import Refused
 from sandbox.limits import DEFAULT_DISK_BYTES
 from sandbox.machine import Machine
 from sandbox.packing import Capacity
-from sandbox.places import Places, occupancy
+from sandbox.place_files import occupancy
+from sandbox.places import Places
 from sandbox.trial import Runner
 
 pytestmark = pytest.mark.bubblewrap

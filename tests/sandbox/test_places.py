@@ -18,7 +18,8 @@ import pytest
 from sandbox.errors import Refused, SandboxUnavailable
 from sandbox.machine import Machine
 from sandbox.packing import Capacity
-from sandbox.places import Place, Places, occupancy
+from sandbox.place_files import occupancy
+from sandbox.places import Place, Places
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MIB = 1024 * 1024
