@@ -2,103 +2,78 @@
 
 from __future__ import annotations
 
-import errno
 import time
 
 from sandbox.contracts import Limits
-from tests.sandbox.conformance import MIB, Bench, out, sh
-
-
-def python(program: str) -> list[str]:
-    """A Python command line."""
-    return ["python3", "-I", "-c", program]
+from tests.sandbox.conformance_bench import MIB, Bench, out, perl, sh
 
 
 def a_memory_hog_is_ended_and_named(bench: Bench) -> None:
-    program = "x = []\nwhile True: x.append(bytearray(8 << 20))"
     with bench.start(Limits(memory_bytes=100 * MIB)) as sandbox:
-        result = sandbox.exec(python(program), timeout_seconds=30)
+        result = perl(sandbox, "while (1) { $x = 'x'; $x x= 8 << 20; push @x, $x }", seconds=30)
         assert (result.exit_status, result.timed_out) == (137, False)
         assert sandbox.usage().oom_kills >= 1
         assert out(sandbox, "echo usable") == "usable\n"
 
 
 def memory_of_many_processes_is_added_up(bench: Bench) -> None:
-    program = (
-        "import os, time\n"
-        "for _ in range(6):\n"
-        " if os.fork() == 0:\n"
-        "  x = bytearray(os.urandom(1 << 20)) * 30; time.sleep(20); os._exit(0)\n"
-        "for _ in range(6): os.wait()\n"
-    )
+    program = "for (1..6) { fork or do { $x = 'x'; $x x= 30 << 20; sleep 20; exit } } wait for 1..6"
     with bench.start(Limits(memory_bytes=120 * MIB)) as sandbox:
         started = time.monotonic()
-        sandbox.exec(python(program + "raise SystemExit"), timeout_seconds=1.5)
+        perl(sandbox, program, seconds=1.5)
         assert sandbox.usage().oom_kills >= 1
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < 20
 
 
 def a_spike_between_two_samples_is_found(bench: Bench) -> None:
-    program = "import mmap\nm = mmap.mmap(-1, 60 << 20)\nm.write(bytes(1 << 20) * 60)\nm.close()"
+    program = "$x = 'x'; $x x= 60 << 20; undef $x"
     with bench.start(Limits(memory_bytes=40 * MIB)) as sandbox:
-        sandbox.exec(python(program), timeout_seconds=30)
+        perl(sandbox, program, seconds=30)
         assert sandbox.usage().oom_kills >= 1
 
 
 def what_fits_is_left_alone(bench: Bench) -> None:
-    with bench.start(Limits(memory_bytes=100 * MIB)) as sandbox:
-        result = sandbox.exec(python("x = bytearray(60 << 20)"), timeout_seconds=30)
-        assert result.exit_status == 0
-        assert sandbox.usage().oom_kills == 0
+    with bench.start(Limits(memory_bytes=100 * MIB, disk_bytes=32 * MIB)) as sandbox:
+        assert perl(sandbox, "$x = 'x'; $x x= 60 << 20", seconds=30).exit_status == 0
+        assert sh(sandbox, "head -c 20M /dev/zero > /app/fits").exit_status == 0
+        usage = sandbox.usage()
+        assert (usage.oom_kills, usage.is_disk_full) == (0, False)
 
 
 def a_full_disk_is_named(bench: Bench) -> None:
-    for folder in ("/app", "/tmp", "/usr/local", "/var/log"):
-        with bench.start(Limits(disk_bytes=8 * MIB)) as sandbox:
-            result = sh(sandbox, f"head -c {20 * MIB} /dev/zero > {folder}/bomb")
-            assert result.exit_status == 1
-            assert sandbox.usage().is_disk_full
-            assert (sandbox.usage().disk_bytes or 0) <= 8 * MIB
-
-
-def a_bomb_of_empty_files_is_named(bench: Bench) -> None:
-    program = (
-        "import os\n"
-        "try:\n"
-        " for n in range(200_000): open(f'/tmp/{n}', 'w').close()\n"
-        f"except OSError as e: raise SystemExit(e.errno == {errno.ENOSPC})\n"
-    )
     with bench.start(Limits(disk_bytes=8 * MIB)) as sandbox:
-        assert sandbox.exec(python(program), timeout_seconds=60).exit_status == 1
-        assert sandbox.usage().is_disk_full
+        for folder in ("/app", "/tmp", "/usr/local", "/var/log"):
+            result = sh(
+                sandbox, f"head -c {20 * MIB} /dev/zero > {folder}/bomb; s=$?; sleep 0.3; exit $s"
+            )
+            assert result.exit_status != 0, folder
+            assert sandbox.usage().is_disk_full
+            sh(sandbox, f"rm -f {folder}/bomb")
+        assert (sandbox.usage().disk_bytes or 0) <= 10 * MIB
+        assert out(sandbox, "echo usable > /app/x; cat /app/x") == "usable\n"
 
 
 def shared_memory_has_its_own_end(bench: Bench) -> None:
     with bench.start(Limits(disk_bytes=8 * MIB)) as sandbox:
-        assert sh(sandbox, f"head -c {20 * MIB} /dev/zero > /dev/shm/bomb").exit_status == 1
-        assert sh(sandbox, "echo > /dev/bomb").exit_status == 1
+        assert sh(sandbox, f"head -c {80 * MIB} /dev/zero > /dev/shm/bomb").exit_status == 1
 
 
-def a_fork_bomb_is_held(bench: Bench) -> None:
+def a_fork_bomb_is_held_and_named(bench: Bench) -> None:
     with bench.start(Limits(processes=40)) as sandbox:
-        result = sh(sandbox, "f() { f | f & }; f; sleep 1", 4)
+        result = sh(sandbox, "for n in $(seq 60); do sleep 2 & done 2>/dev/null; wait", 4)
         usage = sandbox.usage()
         assert 30 <= (usage.peak_processes or 0) <= 60
         sandbox.kill_all()
         assert out(sandbox, "echo usable") == "usable\n"
-        assert result.seconds < 8
+        assert result.seconds < 20
 
 
 def descriptors_end_where_asked(bench: Bench) -> None:
-    program = (
-        "import os\nfds = []\n"
-        "try:\n"
-        " while True: fds.append(os.dup(0))\n"
-        "except OSError: print(len(fds))"
-    )
+    program = "while (open my $f, '<', '/dev/null') { push @f, $f } print scalar @f"
     with bench.start(Limits(descriptors=64)) as sandbox:
-        result = sandbox.exec(python(program), timeout_seconds=20)
-        assert 50 <= int(result.stdout) <= 64
+        for user in bench.users:
+            assert 50 <= int(perl(sandbox, program, user=user).stdout) <= 64
+        assert out(sandbox, "ulimit -n; ulimit -Hn") == "64\n64\n"
 
 
 def a_flood_of_output_ends_in_time(bench: Bench) -> None:
@@ -106,13 +81,25 @@ def a_flood_of_output_ends_in_time(bench: Bench) -> None:
         result = sh(sandbox, "yes", 1)
         assert result.timed_out
         assert result.truncated
-        assert result.seconds < 5
+        assert result.seconds < 15
 
 
 def one_cpu_is_one_cpu(bench: Bench) -> None:
     with bench.start(Limits(cpus=1)) as sandbox:
         assert out(sandbox, "nproc") == "1\n"
-        assert out(sandbox, "taskset -c 0-63 nproc") == "1\n"
+        spin = "($a, $b) = (time, 0); $b++ while time < $a + 3; @t = times; print $t[0] + $t[1]"
+        spin_twice = f"for n in 1 2; do perl -e '{spin}; print \"\\n\"' & done; wait"
+        spent = sum(float(word) for word in out(sandbox, spin_twice).split())
+        assert spent < 5.5
+
+
+def half_a_cpu_is_half_a_cpu(bench: Bench) -> None:
+    with bench.start(Limits(cpus=0.5)) as sandbox:
+        if getattr(sandbox, "notes", ()):
+            assert "0.5" in " ".join(sandbox.notes)  # type: ignore[attr-defined]
+            return
+        spin = "$a = time + 4; 1 while time < $a; @t = times; print $t[0] + $t[1]"
+        assert float(perl(sandbox, spin).stdout) < 3.2
 
 
 CASES = (
@@ -121,10 +108,10 @@ CASES = (
     a_spike_between_two_samples_is_found,
     what_fits_is_left_alone,
     a_full_disk_is_named,
-    a_bomb_of_empty_files_is_named,
     shared_memory_has_its_own_end,
-    a_fork_bomb_is_held,
+    a_fork_bomb_is_held_and_named,
     descriptors_end_where_asked,
     a_flood_of_output_ends_in_time,
     one_cpu_is_one_cpu,
+    half_a_cpu_is_half_a_cpu,
 )

@@ -9,15 +9,14 @@ import pytest
 from sandbox.backends.fake import FakeBackend, FakeCommand, ScriptExhausted
 from tests.sandbox import conformance
 from tests.sandbox.conformance import Bench
+from tests.sandbox.kinds import KINDS
 
 Check = Callable[[Bench], None]
 
 ALL = conformance.PROTOCOL + conformance.REAL
-PROTOCOL = pytest.mark.parametrize("check", conformance.PROTOCOL, ids=lambda c: c.__name__)
-EVERY = pytest.mark.parametrize("check", ALL, ids=lambda c: c.__name__)
 
 
-@PROTOCOL
+@pytest.mark.parametrize("check", conformance.PROTOCOL, ids=lambda check: check.__name__)
 def test_fake(check: Check) -> None:
     backend: list[FakeBackend] = []
 
@@ -37,10 +36,10 @@ def test_the_fake_fails_by_name_when_its_script_runs_out() -> None:
 
 
 def test_the_suite_does_not_shrink() -> None:
-    assert len({check.__name__ for check in ALL}) == len(ALL) >= 80
+    assert len({check.__name__ for check in ALL}) == len(ALL) >= 94
 
 
-@pytest.mark.bubblewrap
-@EVERY
-def test_bubblewrap(check: Check, bench: Bench) -> None:
-    check(bench)
+@KINDS
+@pytest.mark.parametrize("check", ALL, ids=lambda check: check.__name__)
+def test_back_end(check: Check, any_bench: Bench) -> None:
+    check(any_bench)

@@ -11,12 +11,13 @@ from sandbox.errors import Refused
 from sandbox.limits import DEFAULT_DISK_BYTES, resolve_limits
 from tests.sandbox import limit_cases
 from tests.sandbox.conformance import Bench
+from tests.sandbox.kinds import KINDS
 
 
-@pytest.mark.bubblewrap
+@KINDS
 @pytest.mark.parametrize("case", limit_cases.CASES, ids=lambda case: case.__name__)
-def test_bubblewrap(case: Callable[[Bench], None], bench: Bench) -> None:
-    case(bench)
+def test_limit(case: Callable[[Bench], None], any_bench: Bench) -> None:
+    case(any_bench)
 
 
 def test_what_was_not_asked_for_gets_a_default() -> None:
