@@ -29,7 +29,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import killing, ways
+from bench import killing, leftovers, ways
 from bench.cases import SEEDS, BenchError, Case, load_cases
 from bench.injection import SHARED, Fault, Injector, Plan, misreport, plan, shown
 from bench.memory import resident_kib
@@ -38,6 +38,7 @@ from bench.table import table
 from sandbox.base import Backend
 from sandbox.contracts import TrialResult
 from sandbox.errors import SandboxError
+from sandbox.reaper import owner_label
 from sandbox.trial import Runner
 
 UNDISTURBED = "none"
@@ -175,28 +176,35 @@ def run_faulty(
     for case in cases:
         backend.prepare(case.trial("oracle").image)
     runner.run(cases[0].trial("oracle"))  # helper processes, connections
-    before = _own_state()
+    before = _own_state(proxy)
     with ThreadPoolExecutor(concurrency) as pool:
         list(pool.map(one, range(trials)))
-    after = _own_state()
+    after = _own_state(proxy)
     tally.drift = {name: (before[name], after[name]) for name in before}
     tally.problems += _drifted(tally.drift, concurrency)
     return tally
 
 
-def _own_state() -> dict[str, int]:
-    """What a leak in this process would change."""
+def _own_state(proxy: EngineProxy | None) -> dict[str, int]:
+    """What a leak would change, while no trial runs; the proxy's own part is taken off."""
     time.sleep(0.2)  # threads of the last trials end
+    connections = proxy.connections if proxy is not None else 0
     return {
-        "descriptors": len(os.listdir("/proc/self/fd")),
-        "threads": threading.active_count(),
+        "descriptors": len(os.listdir("/proc/self/fd")) - 3 * connections,
+        "threads": threading.active_count() - connections,
         "resident KiB": resident_kib(),
+        "containers": len(leftovers.containers_of(owner_label(os.getpid()))),
     }
 
 
 def _drifted(drift: dict[str, tuple[int, int]], concurrency: int) -> list[str]:
-    """What grew more than connections and helper processes of so many trials at once explain."""
-    allowed = {"descriptors": 8 * concurrency, "threads": 4 * concurrency, "resident KiB": 65_536}
+    """What grew more than idle connections, and helpers of so many trials at once, explain."""
+    allowed = {
+        "descriptors": 32,
+        "threads": 4 * concurrency,
+        "resident KiB": 64 * 1024,
+        "containers": 0,
+    }
     return [
         f"drift: {name} went from {first} to {last}"
         for name, (first, last) in drift.items()

@@ -59,6 +59,12 @@ def look(home: Path) -> Held:
     )
 
 
+def containers_of(owner: str) -> list[str]:
+    """Ids of the containers whose labels name this owner; none where no engine answers."""
+    lines, _networks, _volumes = _docker_things()
+    return [line.split()[0] for line in lines if owner in line]
+
+
 def _docker_things() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     client = docker.APIClient(timeout=30)
     try:

@@ -31,7 +31,7 @@ class EngineProxy:
         self.broken = 0
         """How many connections were broken so far."""
         self._countdown = 0
-        self._is_gone = False
+        self._is_gone = self._will_go = False
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._listener = socket.socket(socket.AF_UNIX)
@@ -47,12 +47,16 @@ class EngineProxy:
             self._is_gone = False
             self._will_go = is_gone_after
 
-    def disarm(self) -> bool:
-        """Pass everything on again; whether nothing had been broken since `break_at`."""
+    def disarm(self) -> None:
+        """Pass everything on again."""
         with self._lock:
-            was_armed = self._countdown > 0
             self._countdown, self._is_gone = 0, False
-            return was_armed
+
+    @property
+    def connections(self) -> int:
+        """How many are open; each holds three descriptors and a thread of this process."""
+        with self._lock:
+            return len(self._open) // 2
 
     def _accept(self) -> None:
         while True:
