@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from enum import StrEnum
 from typing import IO
 
@@ -41,6 +42,9 @@ class SandboxChoice(StrEnum):
 HOST_ROOT = SandboxChoice.BUBBLEWRAP.value
 """The back-end that runs on this machine's own `/usr`, not on the environment's image."""
 
+ELSEWHERE = "followed in another run, by bubblewrap on the unpacked image"
+"""The note of a trace that is not of the trial's own run."""
+
 NO_ENGINE = "no Docker engine answers: start one, or set DOCKER_HOST"
 
 _NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
@@ -53,6 +57,9 @@ class ChoosingRunner:
     a Docker engine answers, `can_bubblewrap` whether bubblewrap starts (see `can_start`); only AUTO
     asks. `runner_for` makes the runner of a back-end. A verifier with an image of its own is run
     where the solver is.
+
+    What is to be traced and was not, since Docker cannot, is run once more by bubblewrap on the
+    unpacked image, for the trace alone.
 
     AUTO takes bubblewrap for what may run on the host's root without a network, bubblewrap on the
     unpacked image for all else without a network, and Docker for the rest: what the one refuses is
@@ -88,7 +95,26 @@ class ChoosingRunner:
                 image_digest=spec.image.digest,
                 backend="" if self.choice is SandboxChoice.AUTO else self.choice.value,
             )
-        return self._runner_for(backend).run(spec)
+        result = self._runner_for(backend).run(spec)
+        return self._followed(spec, result) if spec.is_traced else result
+
+    def _followed(self, spec: TrialSpec, result: TrialResult) -> TrialResult:
+        """The result with a trace, from another run where the back-end can follow nothing.
+
+        The verdict, the state and the usage stay those of the back-end that was asked for.
+        """
+        is_graded = result.outcome in (Outcome.PASS, Outcome.FAIL)
+        is_offline = spec.network.mode is NetworkMode.NO_NETWORK
+        if not is_graded or is_followed(result) or not is_offline or not self._can_bubblewrap():
+            return result
+        try:
+            backend = self._backends[SandboxChoice.BUBBLEWRAP_IMAGE]()
+        except (SandboxError, OSError):
+            return result
+        other = self._runner_for(backend).run(spec)
+        if other.trace is None or other.trace.is_blind:
+            return result
+        return replace(result, trace=replace(other.trace, note=ELSEWHERE))
 
     def prepare(self, spec: ImageSpec) -> Image:
         """See `TrialRunner.prepare`. AUTO leaves the unpacking to the first trial that needs it."""
@@ -126,6 +152,12 @@ class ChoosingRunner:
         if is_offline:
             what = "; ".join(refusals) or "bubblewrap does not start here"
         raise Refused(what if NO_ENGINE in what else f"{what}, and {NO_ENGINE}")
+
+
+def is_followed(result: TrialResult) -> bool:
+    """Whether a trial's own run was traced, and so took longer than it would have."""
+    trace = result.trace
+    return trace is not None and not trace.is_blind and trace.note != ELSEWHERE
 
 
 class LateImages:

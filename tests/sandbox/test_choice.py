@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from sandbox.backends.fake import FakeBackend, FakeCommand
-from sandbox.choice import ChoosingRunner, SandboxChoice, can_start
+from sandbox.base import Sandbox
+from sandbox.choice import ELSEWHERE, ChoosingRunner, SandboxChoice, can_start, is_followed
 from sandbox.contracts import (
     Image,
     ImageSpec,
+    Limits,
     NetworkMode,
     NetworkPolicy,
     Outcome,
     SandboxFile,
     SolverSpec,
+    Trace,
     TrialSpec,
     VerifierSpec,
 )
@@ -44,12 +48,22 @@ class Fussy(FakeBackend):
             raise Refused("the image has to be unpacked")
         return super().prepare(replace(spec, files=(DOCKERFILE,)))
 
+    def start(self, image: Image, limits: Limits, network: NetworkPolicy, **more: Any) -> Sandbox:
+        return super().start(image, limits, OFFLINE, **more)  # a fake refuses any other
+
 
 class House:
     """Fake back-ends under the real names; `made` lists those that were asked for."""
 
-    def __init__(self, *, has_engine: bool = True, has_bubblewrap: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        has_engine: bool = True,
+        has_bubblewrap: bool = True,
+        traces: dict[str, Trace] | None = None,
+    ) -> None:
         self.made: list[str] = []
+        self.traces = traces or {}
         self.has_engine = has_engine
         self.has_bubblewrap = has_bubblewrap
 
@@ -57,7 +71,10 @@ class House:
         if choice is SandboxChoice.DOCKER and not self.has_engine:
             raise SandboxUnavailable("no engine answers")
         self.made.append(choice.value)
-        return Fussy(choice, self, [FakeCommand(expects="/tests/test.sh")])
+        trace = self.traces.get(choice, Trace(is_complete=False, note="cannot follow"))
+        zero = SandboxFile("/logs/verifier/reward.txt", b"0")
+        judging = FakeCommand(expects="/tests/test.sh", writes=(zero,))
+        return Fussy(choice, self, [FakeCommand(expects="x", trace=trace), judging])
 
     def runner(self, choice: SandboxChoice = SandboxChoice.AUTO) -> ChoosingRunner:
         return ChoosingRunner(
@@ -71,7 +88,7 @@ class House:
 def trial(image: ImageSpec, network: NetworkPolicy, judge: ImageSpec | None = None) -> TrialSpec:
     test = SandboxFile("test.sh", b"", 0o755)
     verifier = VerifierSpec((test,), image=judge)
-    return TrialSpec(image, SolverSpec("nop"), verifier, network=network)
+    return TrialSpec(image, SolverSpec("nop", command="x"), verifier, network=network)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +164,34 @@ def test_an_engine_that_is_away_is_no_reward_of_zero() -> None:
     result = House(has_engine=False).runner(SandboxChoice.DOCKER).run(trial(OWN, OFFLINE))
     assert (result.outcome, result.reward) == (Outcome.INFRA_ERROR, None)
     assert (result.error, result.backend) == ("no engine answers", "docker")
+
+
+def test_what_docker_cannot_follow_is_followed_by_another_run() -> None:
+    house = House(traces={"bubblewrap-image": Trace(read=("/app/in",))})
+    spec = replace(trial(OWN, OFFLINE), is_traced=True)
+    result = house.runner(SandboxChoice.DOCKER).run(spec)
+    assert (result.backend, result.sandboxes) == ("docker", 2)
+    assert result.trace == Trace(read=("/app/in",), note=ELSEWHERE)
+    assert house.made == ["docker", "bubblewrap-image"]
+    assert not is_followed(result)
+    own = house.runner(SandboxChoice.BUBBLEWRAP_IMAGE).run(spec)
+    assert own.trace == Trace(read=("/app/in",))
+    assert is_followed(own)
+
+
+@pytest.mark.parametrize(
+    ("network", "has_bubblewrap"), [(PUBLIC, True), (OFFLINE, False)], ids=["public", "without"]
+)
+def test_what_nobody_can_follow_stays_as_it_is(
+    network: NetworkPolicy, has_bubblewrap: bool
+) -> None:
+    house = House(has_bubblewrap=has_bubblewrap)
+    spec = replace(trial(OWN, network), is_traced=True)
+    result = house.runner(SandboxChoice.DOCKER).run(spec)
+    assert result.outcome is Outcome.FAIL
+    assert result.trace is not None
+    assert result.trace.is_blind
+    assert house.made == ["docker"]
 
 
 def test_a_back_end_starts_when_it_ran_a_command() -> None:

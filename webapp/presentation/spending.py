@@ -22,6 +22,12 @@ class Phase:
     share: float
     is_work: bool
 
+    @property
+    def milliseconds(self) -> str:
+        """As shown: whole ones, below ten with a decimal."""
+        value = 1000 * self.seconds
+        return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -49,14 +55,16 @@ def spending(result: TrialResult) -> Spending:
 
 def limits_struck(result: TrialResult) -> tuple[str, ...]:
     """The limits that a trial ran into, in plain words; empty when it met none."""
-    found: list[str] = []
-    if result.solver_end is SolverEnd.TIMEOUT:
-        found.append("time, while solving")
-    if result.usage.oom_kills:
-        count = result.usage.oom_kills
-        found.append(f"memory ({count} process{'es' if count > 1 else ''} killed)")
-    if result.usage.is_disk_full:
+    usage, end = result.usage, result.solver_end
+    found: list[str] = ["time, while solving"] if end is SolverEnd.TIMEOUT else []
+    if usage.oom_kills:
+        many = f"{usage.oom_kills} process{'es' if usage.oom_kills > 1 else ''} killed"
+        found.append(f"memory ({many})")
+    if usage.is_disk_full:
         found.append("disk")
-    if result.solver_end is SolverEnd.QUOTA and not found:
+    found += [name for name in usage.struck if name not in ("memory", "disk")]
+    if end is SolverEnd.OUT_OF_MEMORY and not usage.oom_kills:
+        found.append("memory")
+    if end is SolverEnd.QUOTA and not found:
         found.append("a quota, while solving")
     return tuple(found)

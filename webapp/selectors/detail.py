@@ -250,7 +250,7 @@ class TraceCost:
 
 
 def trace_cost(trial: Trial) -> TraceCost | None:
-    """What following this trial cost; None where it was not followed, or never run without."""
+    """What following this very trial cost; None where it was not, or was never run without."""
     if not trial.is_traced or trial.solver_seconds is None:
         return None
     rows = Trial.objects.filter(

@@ -9,6 +9,7 @@ import zstandard
 from django.db import IntegrityError, transaction
 
 from evolution.plain_text import plain
+from sandbox.choice import is_followed
 from sandbox.contracts import Outcome, TrialResult
 from webapp.lifecycle import TrialStatus
 from webapp.models import Trial, Verification
@@ -55,7 +56,7 @@ def record_trial(
                 solver_seconds=dict(result.phases).get("solver"),
                 cpu_seconds=result.usage.cpu_seconds,
                 peak_memory_bytes=result.usage.peak_memory_bytes,
-                is_traced=result.trace is not None,
+                is_traced=is_followed(result),
                 record=pack_result(result),
             )
     except IntegrityError:

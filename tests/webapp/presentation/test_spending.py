@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sandbox.contracts import Outcome, SolverEnd, TrialResult, Usage
@@ -9,7 +11,7 @@ from webapp.presentation.spending import limits_struck, spending
 
 
 def result(
-    end: SolverEnd = SolverEnd.DONE, phases: tuple[tuple[str, float], ...] = (), **usage: int
+    end: SolverEnd = SolverEnd.DONE, phases: tuple[tuple[str, float], ...] = (), **usage: Any
 ) -> TrialResult:
     return TrialResult(Outcome.FAIL, solver_end=end, phases=phases, usage=Usage(**usage))
 
@@ -41,6 +43,11 @@ def test_a_trial_without_times_has_no_share() -> None:
             ("memory (2 processes killed)", "disk"),
         ),
         (result(SolverEnd.QUOTA), ("a quota, while solving",)),
+        (
+            result(SolverEnd.QUOTA, struck=("disk", "processes"), is_disk_full=True),
+            ("disk", "processes"),
+        ),
+        (result(SolverEnd.OUT_OF_MEMORY), ("memory",)),
     ],
 )
 def test_limits_are_named(shown: TrialResult, expected: tuple[str, ...]) -> None:
