@@ -55,6 +55,7 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     "demands": (_A, _A, _B, _B),
     "parent_solution": (_A, _A, _B, _B),
     "mutants": (_A, _A, _B, _B),
+    "hermetic": (_N, _A, _N, _B),
 }
 """The gates in the order in which they are asked."""
 
@@ -62,3 +63,8 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
 def reach(gate: str, policy: Policy, depth: Depth) -> Reach:
     """How far this gate's answer reaches here. Raises KeyError for a gate that is not known."""
     return TABLE[gate][COLUMNS.index((policy, depth))]
+
+
+def asked(policy: Policy, depth: Depth) -> tuple[str, ...]:
+    """The gates that are asked here, in their order."""
+    return tuple(gate for gate in TABLE if reach(gate, policy, depth) is not Reach.NOT_RUN)

@@ -20,6 +20,7 @@ from evolution.gates import (
     demands,
     format,
     headroom,
+    hermetic,
     leak,
     mutants,
     nop,
@@ -54,6 +55,7 @@ TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (demands.GATE, demands.check),
     (parent_solution.GATE, parent_solution.check),
     (mutants.GATE, mutants.check),
+    (hermetic.GATE, hermetic.check),
 )
 GATES = (
     *(name for name, _ in STATIC),

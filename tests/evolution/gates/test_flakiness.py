@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evolution.contracts import GateResult, GateStatus
+from evolution.difficulty.posterior import flake_bound
 from evolution.gates import oracle
 from evolution.gates.case import Case, Depth
 from evolution.gates.protocol import verify_bundle
@@ -61,7 +62,7 @@ def test_the_bound_decides_not_the_single_failure() -> None:
 
 
 def test_a_few_runs_allow_no_failure() -> None:
-    limit = oracle.flake_bound(3)
+    limit = flake_bound(3)
     assert judged(GOOD, GOOD, GOOD, limit=limit).status is GateStatus.PASSED
     assert judged(GOOD, BAD, GOOD, limit=limit).status is GateStatus.FAILED
     assert judged(BAD, limit=limit).reason == "the reference solution earns 0, not 1"

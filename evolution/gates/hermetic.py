@@ -1,0 +1,197 @@
+"""`hermetic`: does the reference solution earn the same elsewhere, and on another day?
+
+Everything is changed at once first: time zone, locale, home, number of CPUs, umask, and no network
+where one was allowed. Only when that fails is each change tried alone, twice, to name the one that
+breaks it. Then solution and tests run 400 days later; two days later is the control, since where
+even that fails the clock cannot be moved fairly here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from dataclasses import replace
+
+from evolution import execution
+from evolution.bundle import Bundle, BundleError
+from evolution.contracts import Evidence, GateResult
+from evolution.gates.answers import failed, inconclusive, machinery_fault, observe, passed
+from evolution.gates.case import Case
+from evolution.gates.clock import MARK, announced, mentions_time, moved_judging, moved_solver
+from evolution.gates.desk import MACHINERY, Ask, Steps
+from sandbox.contracts import NetworkMode, NetworkPolicy, TrialResult, TrialSpec
+
+GATE = "hermetic"
+DAYS = 400
+CONTROL_DAYS = 2
+SOFT = frozenset({"umask"})
+"""Changes that no solver meets: what they break is reported and does not count."""
+
+Change = Callable[[TrialSpec], TrialSpec]
+Trials = Generator[tuple[Ask, ...], tuple[TrialResult, ...], "Found"]
+_SETS = re.compile(r"(?im)^\s*ENV\s+(?:.*\s)?(TZ|LC_ALL|LANG|HOME)[= ]")
+_USER = re.compile(r"(?im)^\s*USER\s")
+
+
+class Found:
+    """What one part of the gate came to."""
+
+    def __init__(self) -> None:
+        self.evidence: list[Evidence] = []
+        self.broken: list[str] = []
+        self.notes: list[str] = []
+        self.unknown: list[str] = []
+
+    def see(self, label: str, ask: Ask, result: TrialResult) -> None:
+        """Keep a trial for people."""
+        self.evidence.append(observe(label, ask, result))
+
+
+def check(case: Case) -> Steps:
+    """Run the reference solution elsewhere, then on another day."""
+    bundle = case.bundle
+    try:
+        spec = execution.trial_spec(bundle, execution.oracle(bundle))
+    except BundleError as error:
+        return inconclusive(GATE, f"no reference solution can be run: {error}")
+    changes = changes_of(bundle, spec)
+    place = yield from _elsewhere(spec, changes)
+    day = yield from _another_day(bundle, spec)
+    return judge(place, day, len(changes))
+
+
+def judge(place: Found, day: Found, changes: int) -> GateResult:
+    """The gate's answer from both parts."""
+    evidence = [*place.evidence, *day.evidence]
+    hard = [name for name in (*place.broken, *day.broken) if name not in SOFT]
+    notes = [*place.notes, *day.notes]
+    notes += [f"fails with another {name}" for name in place.broken if name in SOFT]
+    figures = {"changes": float(changes + 1), "broken_by": float(len(hard))}
+    said = f"; {'; '.join(notes)}" if notes else ""
+    if hard:
+        return failed(GATE, f"breaks with {', '.join(hard)}{said}", evidence, **figures)
+    if unknown := [*place.unknown, *day.unknown]:
+        return inconclusive(GATE, f"{'; '.join(unknown)}{said}", evidence, **figures)
+    reason = f"the same result with {changes} changes of surroundings, and {DAYS} days later"
+    return passed(GATE, f"{reason}{said}", evidence, **figures)
+
+
+# -- elsewhere ----------------------------------------------------------------------------------
+
+
+def changes_of(bundle: Bundle, spec: TrialSpec) -> dict[str, Change]:
+    """The changes that are fair here, by name; what the bundle sets itself is left as it is."""
+    dockerfile = bundle.by_path.get("environment/Dockerfile")
+    text = dockerfile.data.decode(errors="replace") if dockerfile is not None else ""
+    own = {name.upper() for name in _SETS.findall(text)}
+    own |= {name for name, _ in (*spec.image.env, *spec.solver.env, *spec.verifier.env)}
+    changes: dict[str, Change] = {}
+    if "TZ" not in own:
+        changes["another time zone"] = lambda s: _with_env(s, TZ="RKT-13:45")
+    if not own & {"LC_ALL", "LANG"}:
+        changes["another locale"] = lambda s: _with_env(s, LC_ALL="C.UTF-8", LANG="C.UTF-8")
+    if "HOME" not in own:
+        changes["another home"] = lambda s: _with_env(s, HOME="/var/tmp")  # noqa: S108
+    changes["another number of CPUs"] = _other_cpus
+    if not _USER.search(text) and spec.solver.user is None and spec.verifier.user is None:
+        changes["umask"] = _other_umask
+    if spec.network.mode is not NetworkMode.NO_NETWORK:
+        changes["no network"] = lambda s: replace(s, network=NetworkPolicy())
+    return changes
+
+
+def _with_env(spec: TrialSpec, **values: str) -> TrialSpec:
+    def merged(env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted({**dict(env), **values}.items()))
+
+    return replace(
+        spec,
+        solver=replace(spec.solver, env=merged(spec.solver.env)),
+        verifier=replace(spec.verifier, env=merged(spec.verifier.env)),
+    )
+
+
+def _other_cpus(spec: TrialSpec) -> TrialSpec:
+    cpus = 2.0 if (spec.limits.cpus or 2.0) < 2.0 else 1.0
+    return replace(spec, limits=replace(spec.limits, cpus=cpus))
+
+
+def _other_umask(spec: TrialSpec) -> TrialSpec:
+    command = f"umask 0002 && exec {spec.solver.command}"
+    return replace(spec, solver=replace(spec.solver, command=command))
+
+
+def _elsewhere(spec: TrialSpec, changes: dict[str, Change]) -> Trials:
+    found = Found()
+    all_at_once = spec
+    for change in changes.values():
+        all_at_once = change(all_at_once)
+    ask = Ask(all_at_once, "elsewhere")
+    (result,) = yield (ask,)
+    found.see("everything changed at once", ask, result)
+    if fault := machinery_fault((result,)):
+        found.unknown.append(fault)
+    elif not result.is_passed:
+        yield from _each_alone(spec, changes, found)
+    return found
+
+
+def _each_alone(
+    spec: TrialSpec, changes: dict[str, Change], found: Found
+) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
+    """Find the changes that break it, each seen twice."""
+    suspects = list(changes)
+    for number in (1, 2):
+        asks = tuple(Ask(changes[name](spec), f"elsewhere:{name}", number) for name in suspects)
+        results = yield asks
+        for name, ask, result in zip(suspects, asks, results, strict=True):
+            found.see(f"{name}, run {number}", ask, result)
+        if any(result.outcome in MACHINERY for result in results):
+            found.unknown.append("the sandbox gave no result for a change alone")
+        suspects = [
+            name
+            for name, result in zip(suspects, results, strict=True)
+            if not result.is_passed and result.outcome not in MACHINERY
+        ]
+        if not suspects:
+            break
+    found.broken += suspects
+    if not suspects and not found.unknown:
+        found.unknown.append("fails with everything changed at once, and with no change alone")
+
+
+# -- on another day -----------------------------------------------------------------------------
+
+
+def _another_day(bundle: Bundle, spec: TrialSpec) -> Trials:
+    found = Found()
+    programs = [f for f in bundle.files if f.path.startswith(("solution/", "tests/"))]
+    (late, is_moved) = yield from _judged_later(spec, DAYS, found)
+    if fault := machinery_fault((late,)):
+        found.unknown.append(fault)
+    elif late.is_passed:
+        if not is_moved and mentions_time(programs):
+            found.unknown.append("the clock of the tests cannot be moved here")
+    else:
+        (soon, _) = yield from _judged_later(spec, CONTROL_DAYS, found)
+        if soon.is_passed:
+            found.broken.append(f"a clock {DAYS} days later")
+        else:
+            found.unknown.append(f"fails {CONTROL_DAYS} days later, too: it looks at more than now")
+    return found
+
+
+def _judged_later(
+    spec: TrialSpec, days: int, found: Found
+) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], tuple[TrialResult, bool]]:
+    """Solve and judge with the clock moved; the result, and whether the tests noticed."""
+    solver = moved_solver(spec.solver, days)
+    ask = Ask(replace(announced(spec), solver=solver, keep_state=True), f"later:{days}")
+    (solved,) = yield (ask,)
+    if not spec.verifier.is_separate or solved.outcome in MACHINERY:
+        found.see(f"{days} days later", ask, solved)
+        return solved, MARK.encode() in solved.verifier_output
+    again = Ask(moved_judging(spec, solved.state or (), days), f"judged_later:{days}")
+    (result,) = yield (again,)
+    found.see(f"{days} days later", again, result)
+    return result, MARK.encode() in result.verifier_output

@@ -1,0 +1,168 @@
+"""What depends on where and when it runs is found and named; what looks like it is let be."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from evolution import execution
+from evolution.bundle import Bundle
+from evolution.contracts import GateResult, GateStatus
+from evolution.gates import hermetic
+from evolution.gates.case import Case
+from evolution.gates.desk import Desk
+from evolution.memory import MemoryLog
+from evolution.ports import TrialRunner
+from sandbox.contracts import NetworkPolicy, Outcome, SandboxFile, TrialResult
+from tests.evolution.real_sandbox import CONFIG, SOLVE, edited, orders, subject_of
+
+pytestmark = pytest.mark.bubblewrap
+DAY = 86400
+
+
+def judged(bundle: Bundle, runner: TrialRunner) -> GateResult:
+    with ThreadPoolExecutor(2) as pool:
+        case = Case(subject_of(bundle), CONFIG)
+        desk = Desk(runner, MemoryLog(), pool)
+        return desk.settle({hermetic.GATE: hermetic.check(case)})[hermetic.GATE]
+
+
+def noting(command: str, expected: str, *more: SandboxFile) -> Bundle:
+    """The small environment, its solution leaving what a command says, its tests expecting it."""
+    solve = f"{SOLVE}{command} > /app/out/note.txt\n"
+    note = f'assert open("/app/out/note.txt").read().strip() == {expected!r}\n    '
+    return orders(
+        SandboxFile("solution/solve.sh", solve.encode(), 0o755),
+        edited(orders(), "tests/checks.py", ("assert report()", f"{note}assert report()")),
+        *more,
+    )
+
+
+def asserting(line: str) -> Bundle:
+    """The small environment whose tests also insist on something."""
+    return orders(
+        edited(orders(), "tests/checks.py", ("assert report()", f"{line}\n    assert report()"))
+    )
+
+
+def test_a_sound_environment_is_the_same_everywhere_and_always(runner: TrialRunner) -> None:
+    answer = judged(orders(), runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
+    assert dict(answer.figures)["changes"] == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "expected", "change"),
+    [
+        ("date -d @0 +%H", "00", "another time zone"),
+        ("word=Zürich; echo ${#word}", "7", "another locale"),
+        ("echo $HOME", "/root", "another home"),
+        ("nproc", "1", "another number of CPUs"),
+    ],
+)
+def test_what_depends_on_its_surroundings_is_named(
+    runner: TrialRunner, command: str, expected: str, change: str
+) -> None:
+    answer = judged(noting(command, expected), runner)
+    assert answer.status is GateStatus.FAILED
+    assert answer.reason == f"breaks with {change}"
+
+
+def test_what_the_image_sets_itself_is_not_changed(runner: TrialRunner) -> None:
+    dockerfile = orders().text("environment/Dockerfile") + "ENV TZ=UTC\n"
+    file = SandboxFile("environment/Dockerfile", dockerfile.encode())
+    answer = judged(noting("date -d @0 +%H", "00", file), runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
+
+
+def test_a_umask_that_no_solver_has_is_reported_only(runner: TrialRunner) -> None:
+    answer = judged(noting("umask", "0022"), runner)
+    assert answer.status is GateStatus.PASSED
+    assert answer.reason.endswith("fails with another umask")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"import time; assert time.time() < {int(time.time()) + 200 * DAY}, 'expired'",
+        "import datetime as d; "
+        f"assert d.date.today() < d.date.fromtimestamp({int(time.time()) + 200 * DAY}), 'expired'",
+        "from datetime import datetime as d, timezone as z; "
+        f"assert d.now(z.utc).timestamp() < {int(time.time()) + 200 * DAY}, 'expired'",
+    ],
+    ids=["time", "date", "datetime"],
+)
+def test_a_time_bomb_is_found(runner: TrialRunner, line: str) -> None:
+    answer = judged(asserting(line), runner)
+    assert answer.status is GateStatus.FAILED
+    assert answer.reason == "breaks with a clock 400 days later"
+
+
+def test_a_time_bomb_in_a_script_is_found(runner: TrialRunner) -> None:
+    limit = int(time.time()) + 200 * DAY
+    test = f"#!/bin/bash\nif [ $(date +%s) -gt {limit} ]; then echo 0 > /logs/verifier/reward.txt\n"
+    test += "else python3 -I -B /tests/run_checks.py; fi\n"
+    answer = judged(orders(SandboxFile("tests/test.sh", test.encode(), 0o755)), runner)
+    assert answer.reason == "breaks with a clock 400 days later"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import datetime as d; assert isinstance(d.datetime.now(), d.date)",
+        "import datetime as d; assert d.date.today() - d.date(2020, 1, 1) > d.timedelta(9)",
+        "import time; assert time.strftime('%Y') == str(time.localtime().tm_year)",
+        "import subprocess as s; assert s.run(['true']).returncode == 0",
+        "import time; a = time.monotonic(); assert time.monotonic() - a < 5",
+        "import json, datetime as d; assert json.dumps(d.date(2026, 1, 2).isoformat())",
+        "import pickle, datetime as d; assert pickle.loads(pickle.dumps(d.datetime(2026, 1, 2)))",
+        "import datetime as d; assert d.datetime.strptime('2026', '%Y') == d.datetime(2026, 1, 1)",
+    ],
+)
+def test_tests_that_use_time_soundly_are_let_be(runner: TrialRunner, line: str) -> None:
+    answer = judged(asserting(line), runner)
+    assert answer.status is GateStatus.PASSED, (answer.reason, answer.evidence[-1].last_lines)
+
+
+def test_a_result_that_names_its_day_is_judged_on_that_day(runner: TrialRunner) -> None:
+    command = "python3 -c 'import datetime; print(datetime.date.today())'"
+    solve = f"{SOLVE}{command} > /app/out/day.txt\n"
+    line = (
+        'import datetime as d; assert open("/app/out/day.txt").read()[:10] == str(d.date.today())'
+    )
+    bundle = asserting(line).with_files([SandboxFile("solution/solve.sh", solve.encode(), 0o755)])
+    answer = judged(bundle, runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
+
+
+def test_what_compares_with_times_of_files_is_inconclusive(runner: TrialRunner) -> None:
+    line = "import os, time; open('/tmp/a', 'w')\n    assert time.time() - os.stat('/tmp/a').st_mtime < 9"
+    answer = judged(asserting(line), runner)
+    assert answer.status is GateStatus.INCONCLUSIVE
+    assert "looks at more than now" in answer.reason
+
+
+def test_broken_machinery_is_inconclusive(runner: TrialRunner) -> None:
+    class Broken:
+        prepare = staticmethod(runner.prepare)
+
+        def run(self, spec: object) -> TrialResult:
+            return TrialResult(Outcome.INFRA_ERROR, error="the engine is gone")
+
+    answer = judged(orders(), Broken())
+    assert answer.status is GateStatus.INCONCLUSIVE
+    assert "the engine is gone" in answer.reason
+
+
+def test_an_allowed_network_is_taken_away(runner: TrialRunner) -> None:
+    text = orders().text("task.toml").replace('"no-network"', '"public"')
+    bundle = orders(SandboxFile("task.toml", text.encode()))
+    spec = execution.trial_spec(bundle, execution.oracle(bundle))
+    changes = hermetic.changes_of(bundle, spec)
+    assert changes["no network"](spec) == replace(spec, network=NetworkPolicy())
+    assert "no network" not in hermetic.changes_of(
+        orders(), execution.trial_spec(orders(), execution.oracle(orders()))
+    )
