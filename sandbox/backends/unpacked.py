@@ -19,9 +19,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from tarfile import EOFHeaderError  # type: ignore[attr-defined]
+from typing import IO, Self
 
-from sandbox.errors import ImageBuildFailed, TooLarge
+from sandbox.errors import ImageBuildFailed, SandboxUnavailable, TooLarge
 
 MAX_BYTES = 64 * 1024**3
 MAX_ENTRIES = 4_000_000
@@ -53,24 +54,44 @@ def unpack(stream: IO[bytes], folder: Path, owners: Owners, objects: Path) -> No
 
     System files are hard links into `objects`, which images share: a dozen images of one base take
     its space, and the machine's page cache, once. Raises ImageBuildFailed for a stream that is no
-    root file system, TooLarge, and OSError.
+    root file system, SandboxUnavailable for one that broke off, TooLarge, and OSError.
     """
     folder.mkdir(mode=0o755)
     tree = _Tree(folder, owners, objects)
     try:
         with tarfile.open(
-            fileobj=stream, mode="r|", bufsize=_STREAM_BYTES, errors="surrogateescape"
+            fileobj=stream,
+            mode="r|",
+            bufsize=_STREAM_BYTES,
+            errors="surrogateescape",
+            tarinfo=_Member,
         ) as archive:
             for count, member in enumerate(archive):
                 archive.members.clear()  # type: ignore[attr-defined]  # or it keeps them all
                 if count > MAX_ENTRIES:
                     raise TooLarge(f"the image has more than {MAX_ENTRIES} files")
                 tree.take(archive, member)
+            if not getattr(archive, "has_end", False):
+                raise SandboxUnavailable("the image's archive is broken: it has no end")
         tree.finish()
     except tarfile.TarError as error:
-        raise ImageBuildFailed(f"the image's archive is broken: {error}") from error
+        # Whoever sent it broke off: an engine, a disk; a bundle has no hand in its form.
+        raise SandboxUnavailable(f"the image's archive is broken: {error}") from error
     finally:
         tree.close()
+
+
+class _Member(tarfile.TarInfo):
+    """An entry. The archive is told when its end mark came: a stream that breaks off has none."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+        """See TarInfo."""
+        try:
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            tarfile.has_end = True  # type: ignore[attr-defined]
+            raise
 
 
 class _Tree:
