@@ -242,7 +242,7 @@ def test_a_limit_that_struck_is_named_at_the_top(world: World, viewer: Client) -
 
 def test_an_environment_says_on_what_its_verdict_rests(world: World, viewer: Client) -> None:
     url = f"/environments/{world.child.pk}/"
-    assert "not on its image" in viewer.get(url).text
+    assert "(not on its image)" in viewer.get(url).text
     Verification.objects.update(backend="docker")
     text = viewer.get(url).text
     assert "Docker" in text
