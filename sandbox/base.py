@@ -56,7 +56,8 @@ class Sandbox(Protocol):
     ) -> tuple[SandboxFile, ...]:
         """Read trees of regular files and links, with absolute paths, in order of path.
 
-        A missing source yields nothing. Raises TooLarge when more than `cap_bytes` would be read.
+        A missing source yields nothing. Raises TooLarge when more than `cap_bytes` would be read,
+        TooDeep when folders are nested too deep to be read.
         """
         ...
 

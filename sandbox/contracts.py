@@ -16,13 +16,19 @@ class SandboxFile:
     """One file of a tree: a regular file, or a symbolic link when `link` is set.
 
     `path` is POSIX, relative and normalised ("data/access.log"), except among artifacts, where it
-    is absolute. `mode` holds the permission bits only (0o644, 0o755).
+    is absolute. `mode` holds the permission bits only (0o644, 0o755). A `path` that ends in "/" is
+    a folder in which nothing is carried along: what replaces a folder may be empty.
     """
 
     path: str
     data: bytes = b""
     mode: int = 0o644
     link: str | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is an empty folder, no file."""
+        return self.path.endswith("/")
 
     @property
     def digest(self) -> str:
@@ -137,6 +143,8 @@ class Usage:
     disk_bytes: int | None = None
     oom_kills: int = 0
     is_disk_full: bool = False
+    struck: tuple[str, ...] = ()
+    """The limits that struck, by name: memory, disk, processes, descriptors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +208,15 @@ class SolverSpec:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSpec:
-    """A path that is carried from the solver's sandbox to a separate verifier."""
+    """A path that is carried from the solver's sandbox to a separate verifier.
+
+    `has_folders`: reading it yields the folders too in which nothing else is carried; see
+    `SandboxFile`. Special files and what is excluded do not fill a folder.
+    """
 
     source: str
     exclude: tuple[str, ...] = ()
+    has_folders: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +240,7 @@ class VerifierSpec:
 
     `is_separate`: judged in a clean sandbox of `image` (the solver's own image when None), which
     receives the artifacts at their own paths; a folder among them replaces what is there.
+    No `files` with an `image` of its own means that the image brings its `/tests`.
     With `toolchain`, what the tests would fetch comes from a read-only mount. `remarks` are lines
     for people, which go to the trial's notes.
     """
@@ -242,12 +256,17 @@ class VerifierSpec:
     toolchain: ToolchainUse | None = None
     remarks: tuple[str, ...] = ()
 
+    @property
+    def has_tests_in_image(self) -> bool:
+        """Whether `/tests` is the image's own: nothing is put there, nor taken away."""
+        return not self.files and self.is_separate and self.image is not None
+
     def replaced_folders(self, state: Iterable[SandboxFile]) -> tuple[str, ...]:
         """The artifacts that are folders in this state: what the image has there goes first.
 
         So it is with Harbor, and a file that the solver deleted does not come back.
         """
-        paths = [file.path for file in state]
+        paths = [file.path for file in state]  # an empty folder is there under its own path + "/"
         sources = [artifact.source.rstrip("/") for artifact in self.artifacts]
         return tuple(s for s in sources if s and any(p.startswith(f"{s}/") for p in paths))
 

@@ -25,3 +25,7 @@ class Refused(SandboxError):
 
 class TooLarge(Refused):
     """More would be read than was allowed: the work's doing, not the machinery's."""
+
+
+class TooDeep(TooLarge):
+    """Folders are nested deeper than is carried: nothing was too big, and no quota struck."""

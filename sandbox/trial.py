@@ -31,7 +31,14 @@ from sandbox.contracts import (
     Usage,
     tree_digest,
 )
-from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable, TooLarge
+from sandbox.errors import (
+    ImageBuildFailed,
+    Refused,
+    SandboxError,
+    SandboxUnavailable,
+    TooDeep,
+    TooLarge,
+)
 from sandbox.limits import DEFAULT_PROCESSES
 from sandbox.rewards import (
     CTRF,
@@ -48,6 +55,8 @@ from sandbox.toolchain import NOTE, Toolchain, described, test_command, test_env
 
 OUTPUT_TAIL_BYTES = 8192
 _VERIFIER_LOGS = "/logs/verifier"
+_ALWAYS_THERE = frozenset(("/logs/artifacts/",))
+"""Empty folders that every sandbox has: to carry them would say nothing."""
 
 
 @dataclass
@@ -178,9 +187,13 @@ class Runner:
     def _sandbox(
         self, spec: TrialSpec, image: Image, mounts: Sequence[Mount], record: _Record
     ) -> Iterator[Sandbox]:
+        limits = spec.limits
+        if record.state and limits.disk_bytes is not None:
+            # What was carried over took its share of the solver's disk; the tests have their own.
+            limits = replace(limits, disk_bytes=limits.disk_bytes + _bytes_on_disk(record.state))
         with record.phase("start"):
             sandbox = self.backend.start(
-                image, spec.limits, spec.network, mounts=mounts, party=self.party
+                image, limits, spec.network, mounts=mounts, party=self.party
             )
         record.sandboxes += 1
         record.move("start", "wait", getattr(sandbox, "waited_seconds", 0.0))
@@ -226,21 +239,16 @@ class Runner:
     def _end_of(
         self, spec: TrialSpec, result: ExecResult, usage: Usage, record: _Record
     ) -> SolverEnd:
-        limit = spec.limits.processes or DEFAULT_PROCESSES
-        is_crowded = (usage.peak_processes or 0) >= limit
-        if usage.oom_kills:
-            record.note("the memory limit struck while solving")
-        if usage.is_disk_full:
-            record.note("the disk limit struck while solving")
-        if is_crowded:
-            record.note(f"the limit of {limit} processes struck while solving")
+        struck = _limits_struck(spec, usage)
+        for name in struck:
+            record.note(f"the {name} limit struck while solving")
         if result.truncated:
             record.note("the solver's output was longer than is kept")
         if result.timed_out:
             return SolverEnd.TIMEOUT
-        if usage.oom_kills:
+        if "memory" in struck:
             return SolverEnd.OUT_OF_MEMORY
-        return SolverEnd.QUOTA if usage.is_disk_full or is_crowded else SolverEnd.DONE
+        return SolverEnd.QUOTA if struck else SolverEnd.DONE
 
     def _collect(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
         verifier = spec.verifier
@@ -248,13 +256,14 @@ class Runner:
             if verifier.is_separate:
                 sandbox.kill_all()
             try:
-                record.state = sandbox.read_files(
-                    verifier.artifacts, cap_bytes=verifier.artifact_cap_bytes
-                )
+                sources = [replace(source, has_folders=True) for source in verifier.artifacts]
+                found = sandbox.read_files(sources, cap_bytes=verifier.artifact_cap_bytes)
+                record.state = tuple(file for file in found if file.path not in _ALWAYS_THERE)
             except TooLarge as refused:
                 # The solver's own doing, so no fault of the machinery: it delivers nothing.
                 record.state = ()
-                record.solver_end = SolverEnd.QUOTA
+                if not isinstance(refused, TooDeep):
+                    record.solver_end = SolverEnd.QUOTA
                 record.note(f"the artifacts were not carried over: {refused}")
 
     # -- judging ------------------------------------------------------------------------------
@@ -273,10 +282,11 @@ class Runner:
     def _judge(self, spec: TrialSpec, sandbox: Sandbox, image: Image, record: _Record) -> None:
         verifier = spec.verifier
         with record.phase("verifier"):
-            for path in ("/tests", _VERIFIER_LOGS):
-                sandbox.remove_tree(path)
-            sandbox.write_files(_executable(verifier.files), "/tests")
+            sandbox.remove_tree(_VERIFIER_LOGS)
             sandbox.write_files((), _VERIFIER_LOGS)
+            if not verifier.has_tests_in_image:
+                sandbox.remove_tree("/tests")
+                sandbox.write_files(_executable(verifier.files), "/tests")
             if verifier.user is not None or image.user is not None:
                 sandbox.exec(["chmod", "0777", _VERIFIER_LOGS], timeout_seconds=30, user="root")
             result = sandbox.exec(
@@ -288,7 +298,9 @@ class Runner:
             record.verifier_output = _tail(result)
             if result.timed_out:
                 raise SandboxUnavailable(
-                    f"the verifier did not end within {verifier.timeout_seconds:g} s"
+                    f"the verifier did not end within {verifier.timeout_seconds:g} s: either its"
+                    " tests hang or need longer, which is the bundle's fault, or this machine was"
+                    " too busy; run it again alone, and if it stays, see what the tests wait for"
                 )
             sandbox.kill_all()
             self._read_checks(spec, sandbox, record)
@@ -336,6 +348,18 @@ def _is_full(rewards: Rewards) -> bool:
     return reward is not None and reward >= 1.0
 
 
+def _limits_struck(spec: TrialSpec, usage: Usage) -> list[str]:
+    """The names of the limits that struck; a back-end need not name them itself."""
+    limit = spec.limits.processes or DEFAULT_PROCESSES
+    looks = {
+        "memory": bool(usage.oom_kills),
+        "disk": usage.is_disk_full,
+        "processes": (usage.peak_processes or 0) >= limit,
+    }
+    found = [name for name, has_struck in looks.items() if has_struck]
+    return [*found, *(name for name in usage.struck if name not in found)]
+
+
 def _limit_struck(sandbox: Sandbox) -> str:
     usage = sandbox.usage()
     return "memory" if usage.oom_kills else "disk" if usage.is_disk_full else ""
@@ -343,6 +367,11 @@ def _limit_struck(sandbox: Sandbox) -> str:
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:
     return [replace(f, mode=f.mode | 0o111) if f.path == "test.sh" else f for f in files]
+
+
+def _bytes_on_disk(files: Sequence[SandboxFile]) -> int:
+    """At least what these files take, each in whole pages, with its folder."""
+    return sum(-(-len(file.data) // 4096) * 4096 + 8192 for file in files)
 
 
 def _relative(files: Sequence[SandboxFile]) -> list[SandboxFile]:
@@ -376,4 +405,5 @@ def _total(usages: Sequence[Usage]) -> Usage:
         disk_bytes=peak("disk_bytes"),
         oom_kills=sum(usage.oom_kills for usage in usages),
         is_disk_full=any(usage.is_disk_full for usage in usages),
+        struck=tuple(dict.fromkeys(name for usage in usages for name in usage.struck)),
     )

@@ -24,7 +24,8 @@ def outputs(subject: Subject) -> tuple[SandboxFile, ...]:
     """The regular files that the reference solution left there, by absolute path."""
     state = subject.oracle.result.state if subject.oracle else None
     roots = output_roots(subject)
-    found = (f for f in state or () if f.link is None and covers(roots, f.path))
+    files = (f for f in state or () if f.link is None and not f.is_folder)
+    found = (f for f in files if covers(roots, f.path))
     return tuple(sorted(found))
 
 

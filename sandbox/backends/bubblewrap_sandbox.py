@@ -18,7 +18,7 @@ from sandbox.contracts import (
     Trace,
     Usage,
 )
-from sandbox.errors import Refused, SandboxUnavailable, TooLarge
+from sandbox.errors import Refused, SandboxUnavailable, TooDeep, TooLarge
 from sandbox.warden import wire
 
 _GRACE_SECONDS = 60.0
@@ -128,7 +128,10 @@ class BubblewrapSandbox:
         self, sources: Sequence[ArtifactSpec], *, cap_bytes: int
     ) -> tuple[SandboxFile, ...]:
         """See `Sandbox.read_files`."""
-        wanted = [{"source": s.source, "exclude": list(s.exclude)} for s in sources]
+        wanted = [
+            {"source": s.source, "exclude": list(s.exclude), "folders": s.has_folders}
+            for s in sources
+        ]
         answer, data, _fds = self._ask({"op": "read", "sources": wanted, "cap_bytes": cap_bytes})
         found: dict[str, SandboxFile] = {}
         offset = 0
@@ -166,7 +169,7 @@ class BubblewrapSandbox:
         """See `Sandbox.usage`; after the end, what was known last."""
         if self._sock is not None:
             answer, _data, _fds = self._ask({"op": "usage"})
-            self._last_usage = Usage(**answer)
+            self._last_usage = Usage(**{**answer, "struck": tuple(answer["struck"])})
         return self._last_usage
 
     def store_layer(self, name: str) -> None:
@@ -206,6 +209,8 @@ class BubblewrapSandbox:
                 f"the sandbox ended during {request['op']}: {error}"
             ) from error
         if "error" in answer:
+            if answer["kind"] == "too_deep":
+                raise TooDeep(answer["error"])
             if answer["kind"] == "too_much":
                 raise TooLarge(answer["error"])
             if answer["kind"] == "refused":

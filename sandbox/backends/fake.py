@@ -108,7 +108,12 @@ class FakeSandbox:
             path = "/" + "/".join(part for part in f"{at}/{file.path}".split("/") if part)
             for parent in _parents(path):
                 self._files.pop(parent, None)
-            self.remove_tree(path)
+                self._files.pop(f"{parent}/", None)
+            if file.is_folder:
+                path += "/"
+                if any(known.startswith(path) for known in self._files):
+                    continue
+            self.remove_tree(path.rstrip("/"))
             self._files[path] = replace(file, path=path)
 
     def remove_tree(self, path: str) -> None:
@@ -127,10 +132,12 @@ class FakeSandbox:
         for source in sources:
             top = source.source.rstrip("/")
             for path, file in self._files.items():
+                if file.is_folder and not source.has_folders:
+                    continue
                 below = path[len(top) + 1 :] if path.startswith(f"{top}/") else ""
                 heads = [*_parents(f"/{below}"), f"/{below}"]
                 is_left_out = any(is_excluded(head[1:], list(source.exclude)) for head in heads)
-                if path == top or (below and not is_left_out):
+                if path.rstrip("/") == top or (below and not is_left_out):
                     found[path] = replace(file, mode=0o777) if file.link is not None else file
         if sum(len(file.data) for file in found.values()) > cap_bytes:
             raise TooLarge("more than the cap would be read")

@@ -28,7 +28,7 @@ def unpacked_image(backend: BubblewrapBackend, source: ImageSource, spec: ImageS
     manifest = backend.store.manifest(key)
     was_cached = manifest is not None
     if manifest is None:
-        manifest = _unpack(backend, source, spec)
+        manifest, was_cached = _unpack(backend, source, spec)
         backend.store.write_manifest(key, manifest)
     user = manifest["user"]
     if backend.id_count == 1 and (user or "root").partition(":")[0] not in ("root", "0"):
@@ -48,13 +48,17 @@ def unpacked_image(backend: BubblewrapBackend, source: ImageSource, spec: ImageS
     )
 
 
-def _unpack(backend: BubblewrapBackend, source: ImageSource, spec: ImageSpec) -> dict[str, Any]:
+def _unpack(
+    backend: BubblewrapBackend, source: ImageSource, spec: ImageSpec
+) -> tuple[dict[str, Any], bool]:
+    """What is known of the image, and whether its content lay unpacked here already."""
     store = backend.store
     image = source.prepare(spec)
     key = _hash(image.ref)
     layer = f"layers/root-{key[:32]}"
     with store.lock(key):
-        if not (store.folder / layer).is_dir():
+        was_there = (store.folder / layer).is_dir()
+        if not was_there:
             name = store.new_name()
             folder = store.folder / "incoming" / name
             try:
@@ -64,12 +68,13 @@ def _unpack(backend: BubblewrapBackend, source: ImageSource, spec: ImageSpec) ->
                 remove_folder(folder)
                 raise
             store.publish(name, layer)
-    return {
+    manifest = {
         "layers": [layer, store.container_files],
         "workdir": image.workdir or "/",
         "env": list(image.env),
         "user": image.user,
     }
+    return manifest, was_there
 
 
 def _owners(backend: BubblewrapBackend) -> Owners:

@@ -67,6 +67,7 @@ def main(
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     box = Box()
     box.groups = held.groups
+    request["is_counted"] = bool(held.groups.pids)
     try:
         kernel.set_process_name(b"ratchet-warden")
         _enter_user_namespace(config, request, server)

@@ -96,8 +96,11 @@ class Plan:
 
 def set_limits(limits: Header) -> None:
     """Give this process, and all that it starts, the limits of the sandbox."""
+    # The kernel counts the warden, bubblewrap and the first process too. Where a group counts the
+    # commands' processes exactly, and tells when it is full, the group shall be full first.
+    spare = 3 + (16 if limits["is_counted"] else 0)
     pairs = (
-        (resource.RLIMIT_NPROC, limits["processes"]),
+        (resource.RLIMIT_NPROC, limits["processes"] + spare),
         (resource.RLIMIT_NOFILE, limits["descriptors"]),
         (resource.RLIMIT_FSIZE, limits["disk_bytes"]),
         (resource.RLIMIT_CORE, 0),

@@ -16,7 +16,7 @@ FIXED_TIME = 1_704_067_200
 """Modification time of every file that we put: 2024-01-01, so that no result depends on it."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-MAX_DEPTH = 200
+MAX_DEPTH = 800
 # Links that a root file system has by itself; replacing them would break it.
 _SYSTEM_LINKS = frozenset(
     ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/var/run", "/var/lock")
@@ -66,6 +66,9 @@ def write(header: Header, payload: bytearray) -> None:
     try:
         for entry in header["files"]:
             parts = parts_of(entry["path"])
+            if entry["path"].endswith("/"):
+                _put_folder([*base, *parts], entry)
+                continue
             where = [*base, *parts[:-1]]
             if where != opened[0]:
                 os.close(opened[1])
@@ -77,6 +80,16 @@ def write(header: Header, payload: bytearray) -> None:
     finally:
         if opened[1] >= 0:
             os.close(opened[1])
+
+
+def _put_folder(parts: list[str], entry: Header) -> None:
+    fd = _folder(parts)
+    try:
+        if entry.get("owner"):
+            os.fchown(fd, *entry["owner"])
+        os.fchmod(fd, entry["mode"] & 0o1777)
+    finally:
+        os.close(fd)
 
 
 def _put(folder: int, name: str, entry: Header, data: memoryview) -> None:

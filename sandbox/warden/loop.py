@@ -32,6 +32,7 @@ _IDLE_SAMPLE_MS = 100
 _KILL_SECONDS = 10.0
 _KILLED = 128 + signal.SIGKILL
 _REAP_SECONDS = 0.002
+_COMPLAINT_BYTES = 4096
 
 
 class Gone(Exception):
@@ -162,12 +163,12 @@ class Warden:
         seconds = time.monotonic() - running.started
         if timed_out:
             self._kill_all()
-        self.watch.ended(used)
         out, err = running.stdout, running.stderr
         for stream in (out, err):
             if stream.fd in self.streams:
                 stream.read()
                 stream.cap_bytes = 0  # services that live on may write; nobody keeps it
+        self.watch.ended(used, bytes(err.data[-_COMPLAINT_BYTES:]) if status else b"")
         answer: wire.Header = {
             "status": status,
             "timed_out": timed_out,
@@ -292,6 +293,8 @@ class Warden:
 
 
 def _kind(error: Exception) -> str:
+    if isinstance(error, reading.TooDeep):
+        return "too_deep"
     if isinstance(error, reading.TooMuch):
         return "too_much"
     return "refused" if isinstance(error, LookupError | ValueError) else "broken"

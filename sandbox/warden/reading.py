@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from collections.abc import Callable, Iterator
 
 from sandbox.warden.files import FOLDER, MAX_DEPTH, find_folder, parts_of
 from sandbox.warden.wire import Header
@@ -19,6 +18,10 @@ class TooMuch(OSError):
     """More than was allowed would be read."""
 
 
+class TooDeep(TooMuch):
+    """Folders are nested deeper than we go."""
+
+
 class Reading:
     """Entries and bytes collected so far, and how much more may come."""
 
@@ -28,8 +31,8 @@ class Reading:
         self.cap_bytes = cap_bytes
         self.room = cap_bytes
 
-    def take(self, path: str, name: str, folder: int) -> None:
-        """Add a regular file or a link; anything special is passed over."""
+    def take(self, path: str, name: str, folder: int) -> bool:
+        """Add a regular file or a link; anything special is passed over, and False."""
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISLNK(info.st_mode):
             self._count(0)
@@ -39,6 +42,15 @@ class Reading:
             self._count(info.st_size)
             mode, size = stat.S_IMODE(info.st_mode) & 0o777, self._content(name, folder)
             self.entries.append({"path": path, "mode": mode, "link": None, "size": size})
+        else:
+            return False
+        return True
+
+    def take_folder(self, path: str, folder: int) -> None:
+        """Add a folder in which nothing was found; its path ends in a slash."""
+        self._count(0)
+        mode = stat.S_IMODE(os.fstat(folder).st_mode) & 0o777
+        self.entries.append({"path": path, "mode": mode, "link": None, "size": 0})
 
     def _count(self, size: int) -> None:
         self.room -= size
@@ -68,27 +80,23 @@ def read(sources: list[Header], cap_bytes: int) -> tuple[Header, bytearray]:
         if folder is None:
             continue
         try:
-            _read_at(folder, parts, source["exclude"], reading)
+            _read_at(folder, parts, source, reading)
         finally:
             os.close(folder)
     return {"files": reading.entries}, reading.data
 
 
-def _read_at(folder: int, parts: list[str], exclude: list[str], reading: Reading) -> None:
+def _read_at(folder: int, parts: list[str], source: Header, reading: Reading) -> None:
     path = "/" + "/".join(parts)
     name = parts[-1] if parts else "."
     try:
-        below = os.open(name, FOLDER, dir_fd=folder)
+        top = _Level(os.open(name, FOLDER, dir_fd=folder), path.rstrip("/") + "/", "")
     except FileNotFoundError:
         return
     except OSError:
         reading.take(path, name, folder)
         return
-    try:
-        for where, entry, at in _walk(below, "", lambda p: is_excluded(p, exclude)):
-            reading.take(f"{path.rstrip('/')}/{where}", entry, at)
-    finally:
-        os.close(below)
+    _walk(top, source["exclude"], reading, has_folders=source["folders"])
 
 
 def is_excluded(path: str, patterns: list[str]) -> bool:
@@ -101,21 +109,42 @@ def is_excluded(path: str, patterns: list[str]) -> bool:
     )
 
 
-def _walk(
-    folder: int, head: str, is_left_out: Callable[[str], bool], depth: int = 0
-) -> Iterator[tuple[str, str, int]]:
-    """(relative path, name, folder's descriptor) of all that is no folder, in order of name."""
-    if depth > MAX_DEPTH:
-        raise TooMuch(f"folders are nested more than {MAX_DEPTH} deep")
-    for name in sorted(os.listdir(folder)):
-        path = f"{head}{name}"
-        if is_left_out(path):
-            continue
-        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            yield path, name, folder
-            continue
-        below = os.open(name, FOLDER, dir_fd=folder)
-        try:
-            yield from _walk(below, f"{path}/", is_left_out, depth + 1)
-        finally:
-            os.close(below)
+class _Level:
+    """A folder on the way down: its descriptor, and the names in it that are still to come."""
+
+    def __init__(self, fd: int, path: str, below: str) -> None:
+        self.fd = fd
+        self.path = path
+        self.below = below
+        self.names = sorted(os.listdir(fd), reverse=True)
+        self.is_empty = True
+
+
+def _walk(top: _Level, exclude: list[str], reading: Reading, *, has_folders: bool) -> None:
+    """Take all that is no folder, in order of name; and folders that give nothing, when asked."""
+    levels = [top]
+    try:
+        while levels:
+            level = levels[-1]
+            if not level.names:
+                if has_folders and level.is_empty:
+                    reading.take_folder(level.path, level.fd)
+                    level.is_empty = False
+                os.close(levels.pop().fd)
+                if levels:
+                    levels[-1].is_empty &= level.is_empty
+                continue
+            name = level.names.pop()
+            if exclude and is_excluded(f"{level.below}{name}", exclude):
+                continue
+            info = os.stat(name, dir_fd=level.fd, follow_symlinks=False)
+            if not stat.S_ISDIR(info.st_mode):
+                level.is_empty &= not reading.take(f"{level.path}{name}", name, level.fd)
+                continue
+            if len(levels) > MAX_DEPTH:
+                raise TooDeep(f"folders are nested more than {MAX_DEPTH} deep")
+            fd = os.open(name, FOLDER, dir_fd=level.fd)
+            levels.append(_Level(fd, f"{level.path}{name}/", f"{level.below}{name}/"))
+    finally:
+        for level in levels:
+            os.close(level.fd)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -129,6 +130,8 @@ def main() -> None:
         os.unshare(CLONE_NEWNS)
         stage.prepare(config)
     os.setsid()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # deep folders are read by descriptor
     gc.collect()
     gc.freeze()  # what is shared after a fork should stay shared
     gc.disable()

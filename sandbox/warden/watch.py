@@ -16,6 +16,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _DISK_MARGIN_BYTES = 16 * 1024
 _FILE_MARGIN = 8
+_TOO_MANY_OPEN = b"Too many open files"  # EMFILE, as the C library says it
 
 
 class Watch:
@@ -28,6 +29,7 @@ class Watch:
         self.peak_processes = 0
         self.disk_bytes = 0
         self.is_disk_full = False
+        self.has_many_descriptors = False
         self.kills = 0
         self.ended_cpu_seconds = 0.0
         self._own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -37,21 +39,23 @@ class Watch:
         self._look_at_disk()
         pids = [name for name in os.listdir("/proc") if name.isdecimal()]
         self.peak_processes = max(self.peak_processes, len(pids) - 1)  # the first is not asked for
-        private = shared = 0
         for pid in pids:
-            fields = read_proc(f"/proc/{pid}/statm").split()
-            if len(fields) > 2:
-                private += int(fields[1]) - int(fields[2])
-                shared = max(shared, int(fields[2]))
-        used = (private + shared) * _PAGE_BYTES
+            self._look_at_descriptors(pid)
+        counted = self.box.groups.used_memory()
+        used = _sum_of(pids) if counted is None else self._without_disk(*counted)
         if used > self.limits["memory_bytes"]:
-            used = self._act_on(pids)
+            used = self._act_on(pids, 0 if counted is None else used)
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
 
-    def _act_on(self, pids: list[str]) -> int:
+    def _without_disk(self, own: int, shared: int) -> int:
+        """The files of the sandbox are shared memory too for a group, and have their own limit."""
+        state = os.fstatvfs(self.box.upper_fd)
+        return own + max(0, shared - (state.f_blocks - state.f_bfree) * state.f_frsize)
+
+    def _act_on(self, pids: list[str], counted: int) -> int:
         """Count exactly, and end the largest when it is still too much."""
         exact = {pid: _proportional_bytes(pid) for pid in pids}
-        used = sum(exact.values())
+        used = max(sum(exact.values()), counted)
         if used > self.limits["memory_bytes"]:
             largest = max(exact, key=lambda pid: (pid != "1", exact[pid]))
             try:
@@ -67,14 +71,24 @@ class Watch:
                 os.close(fd)
         return used
 
+    def _look_at_descriptors(self, pid: str) -> None:
+        try:  # since Linux 6.2 the folder's size says how many there are; before, it is 0
+            count = os.stat(f"/proc/{pid}/fd").st_size
+        except OSError:
+            return
+        self.has_many_descriptors |= count >= self.limits["descriptors"]
+
     def _look_at_disk(self) -> None:
         state = os.fstatvfs(self.box.upper_fd)
         self.disk_bytes = max(self.disk_bytes, (state.f_blocks - state.f_bfree) * state.f_frsize)
         if state.f_bavail * state.f_frsize < _DISK_MARGIN_BYTES or state.f_favail < _FILE_MARGIN:
             self.is_disk_full = True
 
-    def ended(self, used: resource.struct_rusage) -> None:
+    def ended(self, used: resource.struct_rusage, complaint: bytes = b"") -> None:
         """Count a command that ended, with all that it waited for.
+
+        `complaint` is the end of its standard error when it failed: a process that may open no
+        more often ends too soon for a sample to see it.
 
         The kernel keeps the peak of the largest process: a spike between two samples is found
         here, and counts as the limit having struck.
@@ -82,6 +96,7 @@ class Watch:
         self._look_at_disk()
         self.ended_cpu_seconds += used.ru_utime + used.ru_stime
         self.peak_processes = max(self.peak_processes, 1)
+        self.has_many_descriptors |= _TOO_MANY_OPEN in complaint
         peak = used.ru_maxrss * 1024
         if peak > self._own_peak_bytes + (4 << 20):  # below, it is the forked warden's own
             self.peak_memory_bytes = max(self.peak_memory_bytes, peak)
@@ -109,7 +124,30 @@ class Watch:
             "disk_bytes": self.disk_bytes,
             "oom_kills": self.oom_kills(),
             "is_disk_full": self.is_disk_full,
+            "struck": self.struck(),
         }
+
+    def struck(self) -> list[str]:
+        """The limits that struck, by name."""
+        is_crowded = self.peak_processes >= self.limits["processes"]
+        looks = {
+            "memory": bool(self.oom_kills()),
+            "disk": self.is_disk_full,
+            "processes": is_crowded or bool(self.box.groups.refused_processes()),
+            "descriptors": self.has_many_descriptors,
+        }
+        return [name for name, has_struck in looks.items() if has_struck]
+
+
+def _sum_of(pids: list[str]) -> int:
+    """A little too much where processes share what they have not changed since they forked."""
+    private = shared = 0
+    for pid in pids:
+        fields = read_proc(f"/proc/{pid}/statm").split()
+        if len(fields) > 2:
+            private += int(fields[1]) - int(fields[2])
+            shared = max(shared, int(fields[2]))
+    return (private + shared) * _PAGE_BYTES
 
 
 def read_proc(path: str) -> bytes:
