@@ -67,6 +67,7 @@ class Subject:
 
     `root_instruction` is the seed's instruction, from which every descendant's is rendered as a
     whole. `oracle` is the traced run of its reference solution, with the state it left.
+    `stored_digest` names the bundle as it is kept, where `bundle` is that one rearranged.
     """
 
     bundle: Bundle
@@ -75,6 +76,7 @@ class Subject:
     root_instruction: str
     generation: int
     oracle: OracleFacts | None = None
+    stored_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import statistics
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from evolution.carrying import GATE as CARRYING
+from evolution.carrying import Search, separated, wants_carrying
 from evolution.contracts import (
     Attempt,
     GateResult,
@@ -108,12 +110,28 @@ class _Step:
             if facts is None:
                 return self._without_oracle(answer)
             subject = replace(subject, oracle=facts)
+        subject = self._carried(subject)
         for direction in direction_order(subject, self.config):
             end = self._try(subject, direction)
             if end is not None:
                 return self._ended(end, subject)
             self.journal.event("fallback", self.refusals[-1], direction=direction.value)
         return self._ended(StepEnd.EXHAUSTED, subject)
+
+    def _carried(self, subject: Subject) -> Subject:
+        """The parent with its work judged in a clean sandbox, where that can be done."""
+        if not wants_carrying(subject.bundle):
+            return subject
+        log = self.journal.parent_log()
+        search = Search(Case(subject, self.config))
+        answer = Desk(self.runner, log, self.pool).settle({CARRYING: search.steps()})[CARRYING]
+        self.journal.event(CARRYING, answer.reason)
+        if not search.artifacts:
+            return subject
+        apart = separated(subject.bundle, search.artifacts)
+        found = replace(subject, bundle=apart, stored_digest=subject.bundle.digest)
+        facts, _ = observe_oracle(found, self.runner, log, self.config, self.pool)
+        return replace(found, oracle=facts) if facts else subject
 
     def _without_oracle(self, answer: GateResult) -> StepResult:
         self._refuse(f"parent: {answer.reason}")

@@ -33,6 +33,8 @@ ARTIFACT_FOLDER = "/logs/artifacts"
 
 _IMAGE_FILES = ("Dockerfile", "docker-compose.yaml")
 _TEMPLATE = re.compile(r"\$\{([^}:]+)(?::-(.*))?\}")
+_ENTRYPOINT = re.compile(r"(?im)^\s*ENTRYPOINT\s+(.+?)\s*$")
+_PLAIN_ENTRIES = frozenset({"bash", "sh", "tini", "dumb-init", "env"})
 _WORKDIR = re.compile(r"^\s*WORKDIR\s+(\S+)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -65,6 +67,10 @@ def unsupported(bundle: Bundle) -> tuple[str, ...]:
         found.append("[[verifier.collect]] commands are not run yet")
     if config.sidecars:
         found.append(f"artifacts of the service {config.sidecars[0]!r} need a compose file")
+    if entry := _entrypoint(bundle):
+        found.append(
+            f"its image starts by an ENTRYPOINT of its own ({entry}), which is not run yet"
+        )
     found.extend(f"[environment] {extra} is not offered" for extra in config.environment.extras)
     found.extend(_network_conflicts(config))
     for env in (config.environment.env, config.verifier_env, config.solution_env):
@@ -73,6 +79,17 @@ def unsupported(bundle: Bundle) -> tuple[str, ...]:
         except BundleError as error:
             found.append(error.reason)
     return tuple(found)
+
+
+def _entrypoint(bundle: Bundle) -> str:
+    """The program that the image would start by, unless that only starts another one."""
+    dockerfile = bundle.by_path.get("environment/Dockerfile")
+    text = dockerfile.data.decode(errors="replace") if dockerfile else ""
+    stage = re.split(r"(?im)^\s*FROM\s", text)[-1]
+    said = [line for line in _ENTRYPOINT.findall(stage) if line.strip() != "[]"]
+    words = re.findall(r"[^\s\[\]\",]+", said[-1]) if said else []
+    plain = not words or (posixpath.basename(words[0]) in _PLAIN_ENTRIES and len(words) < 3)
+    return "" if plain else words[0]
 
 
 def _network_conflicts(config: TaskConfig) -> list[str]:

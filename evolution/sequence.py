@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from evolution.directions import Direction
+from evolution.plain_text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,16 @@ class SequenceEdit:
 
 
 Sequence = tuple[Pair, ...]
+
+
+def assumed_sequence(config: Mapping[str, Any]) -> Sequence:
+    """One pair for an environment (its `task.toml`, parsed) that states no sequence itself."""
+    metadata = config.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    tags = said.get("tags")
+    words = [str(tag) for tag in tags[:3]] if isinstance(tags, list) else []
+    skill = ", ".join(words) or str(said.get("category") or "the original work")
+    return (Pair("the environment as it was imported", plain(skill)[:200]),)
 
 
 def apply_edit(sequence: Sequence, edit: SequenceEdit) -> Sequence:

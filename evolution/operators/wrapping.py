@@ -189,10 +189,11 @@ def lineage_entries(operator: Operator, subject: Subject) -> dict[str, object]:
     metadata = subject.bundle.config.get("metadata")
     own = metadata.get("ratchet", {}) if isinstance(metadata, dict) else {}
     root = own.get("root") if isinstance(own, dict) and subject.generation else None
+    parent = subject.stored_digest or subject.bundle.digest
     return {
         "generation": subject.generation + 1,
-        "parent": subject.bundle.digest,
-        "root": root if isinstance(root, str) else subject.bundle.digest,
+        "parent": parent,
+        "root": root if isinstance(root, str) else parent,
         "direction": operator.direction.value,
         "aspect": operator.aspect.value,
         "effort": "low",

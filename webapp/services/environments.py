@@ -14,7 +14,7 @@ from evolution.contracts import Demand, Mutation, Plan, Subject
 from evolution.harbor import harbor_digest
 from evolution.mutation_rates import mutation_rates
 from evolution.plain_text import plain
-from evolution.sequence import Pair
+from evolution.sequence import Pair, assumed_sequence
 from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
 from webapp.services.difficulty import refresh_measured
 from webapp.services.events import append_event
@@ -44,7 +44,8 @@ def import_seed(
     name = _said(name, 200)
     metadata = _table(bundle.config, "metadata")
     ratchet = _table(metadata, "ratchet")
-    sequence = [_pair(row) for row in _list(ratchet, "sequence") if isinstance(row, dict)]
+    rows = [row for row in _list(ratchet, "sequence") if isinstance(row, dict)]
+    sequence = tuple(map(_pair, rows)) or assumed_sequence(bundle.config)
     keywords = _list(_table(bundle.config, "task"), "keywords")
     try:
         with transaction.atomic():
@@ -134,9 +135,11 @@ def add_candidate(
 
 def load_subject(environment: Environment) -> Subject:
     """An environment as the engine sees it. Raises CorruptStore."""
+    bundle = load_bundle(environment)
+    sequence = tuple(msgspec.convert(environment.sequence, list[Pair]))
     return Subject(
-        bundle=load_bundle(environment),
-        sequence=tuple(msgspec.convert(environment.sequence, list[Pair])),
+        bundle=bundle,
+        sequence=sequence or assumed_sequence(bundle.config),
         demands=tuple(msgspec.convert(environment.demands, list[Demand])),
         root_instruction=environment.root_instruction,
         generation=environment.generation,
