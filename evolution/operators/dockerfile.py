@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 
 _CONTINUES = re.compile(r"\\\s*$")
 _HEREDOC = re.compile(r"<<-?\s*[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?")
+_MKDIR = re.compile(r"(?:^|&&|;)\s*mkdir\s+([^&;|]+)")
+_TOP_FOLDERS = ("bin", "etc", "home", "media", "mnt", "opt", "root", "srv", "tmp", "usr", "var")
 _CLOSING = frozenset({"CMD", "ENTRYPOINT", "HEALTHCHECK", "STOPSIGNAL"})
 
 
@@ -76,7 +78,7 @@ def copied_files(text: str, context: Iterable[str]) -> tuple[Copied, ...]:
     """
     paths = sorted(context)
     workdir = "/"
-    folders = {"/"}
+    folders = known_folders(text)
     found: list[Copied] = []
     for number, one in enumerate(last_stage(parse(text))):
         if one.word == "WORKDIR":
@@ -97,6 +99,28 @@ def copied_files(text: str, context: Iterable[str]) -> tuple[Copied, ...]:
                     found.append(Copied(path, copied, number))
                     folders.add(posixpath.dirname(copied))
     return tuple(found)
+
+
+def known_folders(text: str) -> set[str]:
+    """The paths that are folders in the image, as far as the Dockerfile tells.
+
+    A copy to one of them goes into it, with or without a slash at its end.
+    """
+    found = {"/", *(f"/{name}" for name in _TOP_FOLDERS)}
+    where = "/"
+    for one in last_stage(parse(text)):
+        made: list[str] = []
+        if one.word == "WORKDIR":
+            where = posixpath.normpath(posixpath.join(where, one.arguments.strip("\"'")))
+            made = [where]
+        elif one.word == "RUN":
+            made = [path for words in _MKDIR.findall(one.arguments) for path in words.split()]
+        for path in made:
+            place = posixpath.normpath(posixpath.join(where, path))
+            while path[:1] not in ("", "-") and place not in found:
+                found.add(place)
+                place = posixpath.dirname(place)
+    return found
 
 
 def arguments(one: Instruction) -> tuple[tuple[str, ...], str]:
@@ -146,6 +170,7 @@ def without_file(text: str, path: str, remaining: Iterable[str]) -> str:
     rest = tuple(remaining)
     lines = text.splitlines()
     workdir = "/"
+    folders = known_folders(text)
     edits: list[tuple[Instruction, str]] = []
     for one in last_stage(parse(text)):
         if one.word == "WORKDIR":
@@ -157,7 +182,8 @@ def without_file(text: str, path: str, remaining: Iterable[str]) -> str:
         kept = tuple(s for s in sources if _finds(s, rest, there))
         if len(kept) == len(sources):
             continue
-        into = target.endswith("/") or len(sources) > 1 or _is_folder(sources[0], path)
+        into = target.endswith("/") or there in folders or len(sources) > 1
+        into = into or _is_folder(sources[0], path)
         if kept:
             slash = "" if target.endswith("/") else "/"
             flags = " ".join(w for w in one.arguments.split() if w.startswith("--"))

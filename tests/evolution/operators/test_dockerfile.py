@@ -28,6 +28,10 @@ def targets(*lines: str) -> dict[str, str]:
         (("COPY --chown=1:1 a.csv /in/",), {"a.csv": "/in/a.csv"}),
         (("ADD data/*.csv /in/",), {"data/b.csv": "/in/b.csv"}),
         (("COPY a.csv \\", "  # a remark", "  /in/"), {"a.csv": "/in/a.csv"}),
+        (("RUN mkdir -p /in", "COPY a.csv /in"), {"a.csv": "/in/a.csv"}),
+        (("RUN apt-get update && mkdir -p /in/x /y", "COPY a.csv /in"), {"a.csv": "/in/a.csv"}),
+        (("COPY a.csv /app", "WORKDIR /app"), {"a.csv": "/app/a.csv"}),
+        (("COPY a.csv /etc",), {"a.csv": "/etc/a.csv"}),
         (("COPY --from=build a.csv /in/",), {}),
         (("COPY $NAME /in/",), {}),
         (("RUN <<EOF", "COPY a.csv /in/", "EOF"), {}),
@@ -54,6 +58,12 @@ def test_a_copy_that_would_find_nothing_makes_its_folder_instead() -> None:
     text = "FROM x\n# what to read\nCOPY data/ /app/data/\nUSER root\n"
     changed = dockerfile.without_file(text, "data/b.csv", ["a.csv"])
     assert changed == "FROM x\n# what to read\nRUN mkdir -p /app/data\nUSER root\n"
+
+
+def test_a_folder_that_was_made_before_stays_one() -> None:
+    text = "FROM x\nRUN mkdir -p /app\nCOPY --chown=1:1 a.csv /app\nWORKDIR /app\n"
+    changed = dockerfile.without_file(text, "a.csv", ["data/b.csv"])
+    assert changed == "FROM x\nRUN mkdir -p /app\nRUN mkdir -p /app\nWORKDIR /app\n"
 
 
 def test_one_of_several_sources_is_taken_out() -> None:
