@@ -190,12 +190,13 @@ class BubblewrapFloor:
                         self._carry(layer, judging, artifact.source.lstrip("/"))
             with clock.phase("verifier"):
                 self._put(judging, "tests", spec.verifier.files)
-                self._run(spec, image, judging, "/tests/test.sh", spec.verifier.env)
+                said = self._run(spec, image, judging, "/tests/test.sh", spec.verifier.env)
                 reward = _read_number(judging / _REWARD)
         finally:
             with clock.phase("stop"):
                 shutil.rmtree(place)
-        return clock.attempt(wrong(agent, reward))
+        problem = wrong(agent, reward)
+        return clock.attempt(f"{problem}: {said}" if problem else "")
 
     def _run(
         self,
@@ -204,7 +205,8 @@ class BubblewrapFloor:
         upper: Path,
         command: str,
         env: Sequence[tuple[str, str]],
-    ) -> None:
+    ) -> str:
+        """The end of what the command complained of."""
         work = upper.with_name(f"{upper.name}.work")
         work.mkdir()
         self._own(work)
@@ -219,7 +221,7 @@ class BubblewrapFloor:
             words += ["--ro-bind", folder, folder]
         words += ["--proc", "/proc", "--dev", "/dev", "--chdir", image.workdir]
         identity = self.uid if self.uid != os.geteuid() else None
-        subprocess.run(
+        done = subprocess.run(
             [*words, "--", "bash", "-c", command],
             env=dict((*image.env, *env)),
             stdin=subprocess.DEVNULL,
@@ -229,6 +231,7 @@ class BubblewrapFloor:
             group=identity,
             extra_groups=None if identity is None else [],
         )
+        return done.stderr[-200:].decode(errors="replace").strip()
 
     # -- files --------------------------------------------------------------------------------
 
