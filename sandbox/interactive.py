@@ -65,7 +65,7 @@ def open_terminal(
     start = backend.start_uncounted if isinstance(backend, StartsUncounted) else backend.start
     with start(image, limits, network) as sandbox:
         if not isinstance(sandbox, HasTerminal):
-            raise Refused(f"the back-end {backend.name} offers no terminal")
+            raise Refused(f"{backend.name} offers no terminal; bubblewrap-image does")
         for at, files in folders:
             sandbox.write_files(files, at)
         columns, rows = shutil.get_terminal_size()

@@ -46,7 +46,7 @@ def add_sandbox_option(parser: ArgumentParser) -> None:
     """`--sandbox`: another way to run sandboxes than RATCHET_SANDBOX says, this once."""
     parser.add_argument(
         "--sandbox",
-        choices=list(SandboxChoice),
+        choices=[choice.value for choice in SandboxChoice],
         default="",
         help="how sandboxes are run (default: RATCHET_SANDBOX, else auto)",
     )
