@@ -7,6 +7,7 @@ Beside this: `validation` judges bundles, `reading` and `writing` carry them fro
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, MutableMapping
 from copy import deepcopy
@@ -25,6 +26,7 @@ from evolution.harbor import harbor_digest, strip_canary
 from evolution.tree import Tree
 from sandbox.contracts import SandboxFile, tree_digest
 
+_STEP_INSTRUCTION = re.compile(r"steps/[^/]+/instruction\.md")
 CONFIG_CAP = 1_000_000
 """The longest `task.toml` that is read, in characters."""
 
@@ -110,8 +112,13 @@ class Bundle:
 
     @property
     def instruction(self) -> str:
-        """The text of `instruction.md`, canary lines included."""
-        return self.text("instruction.md")
+        """The text of `instruction.md`, canary lines included; of all steps where there is none."""
+        if "instruction.md" in self.by_path:
+            return self.text("instruction.md")
+        steps = [path for path in self.by_path if _STEP_INSTRUCTION.fullmatch(path)]
+        if not steps:
+            return self.text("instruction.md")
+        return "\n\n".join(f"## {path.split('/')[1]}\n\n{self.text(path)}" for path in steps)
 
     @property
     def displayed_instruction(self) -> str:

@@ -160,3 +160,13 @@ def test_a_linked_task_toml_says_what_its_target_says() -> None:
     nowhere = Bundle.of([*files, SandboxFile("task.toml", link="gone.toml")])
     with pytest.raises(BundleError, match="leads to no file"):
         _ = nowhere.config
+
+
+def test_the_instruction_of_several_steps_is_that_of_all() -> None:
+    files = [
+        SandboxFile("steps/one/instruction.md", b"Begin.\n"),
+        SandboxFile("steps/two/instruction.md", b"End.\n"),
+    ]
+    assert Bundle.of(files).instruction == "## one\n\nBegin.\n\n\n## two\n\nEnd.\n"
+    with pytest.raises(BundleError, match=r"instruction\.md: missing"):
+        _ = Bundle.of([]).instruction
