@@ -44,8 +44,8 @@ def seccomp_profile() -> str:
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS},
     ]
     for name, values in (("socket", _FAMILIES), ("personality", _PERSONALITIES)):
-        for value in values:
-            rules.append({"names": [name], "action": allow, "args": _masked(_LOW_BITS, value)})
+        arguments = [_masked(_LOW_BITS, value) for value in values]
+        rules += [{"names": [name], "action": allow, "args": one} for one in arguments]
     profile = {
         "defaultAction": "SCMP_ACT_ERRNO",
         "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],

@@ -75,6 +75,11 @@ class Bench:
         return not any("no memory cgroup" in line for line in self.backend.enforcement())
 
     @property
+    def is_disk_measured(self) -> bool:
+        """Whether the disk limit strikes by looking now and then, not by itself."""
+        return any("disk is measured" in line for line in self.backend.enforcement())
+
+    @property
     def users(self) -> tuple[str | None, ...]:
         """The users that hostile commands are tried as: root, and an ordinary one."""
         return (None, "nobody") if self.has_users else (None,)

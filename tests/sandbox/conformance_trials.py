@@ -124,11 +124,9 @@ def a_verifier_out_of_time_is_a_fault(bench: Bench) -> None:
 
 
 def a_solver_that_destroys_its_sandbox_gets_its_verdict(bench: Bench) -> None:
-    for end in (
-        "kill -9 -1; kill -9 $$",
-        "rm -rf /usr/local /etc /var /tmp /logs 2>/dev/null; kill -9 $$",
-    ):
-        result = _run(bench, f"{_HONEST}; {end}", _judge())
+    remove = "rm -rf /etc /var /tmp /logs /lib /lib64 /bin /sbin /usr 2>/dev/null"
+    for end in ("kill -9 -1", remove):
+        result = _run(bench, f"{_HONEST}; {end}; kill -9 $$", _judge())
         assert (result.outcome, result.solver_exit_status) == (Outcome.PASS, 137), result
 
 

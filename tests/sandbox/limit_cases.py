@@ -46,10 +46,10 @@ def a_full_disk_is_named(bench: Bench) -> None:
             result = sh(
                 sandbox, f"head -c {20 * MIB} /dev/zero > {folder}/bomb; s=$?; sleep 0.3; exit $s"
             )
-            assert result.exit_status != 0, folder
+            assert result.exit_status != 0 or bench.is_disk_measured, folder
             assert sandbox.usage().is_disk_full
             sh(sandbox, f"rm -f {folder}/bomb")
-        assert (sandbox.usage().disk_bytes or 0) <= 10 * MIB
+        assert bench.is_disk_measured or (sandbox.usage().disk_bytes or 0) <= 8 * MIB
         assert out(sandbox, "echo usable > /app/x; cat /app/x") == "usable\n"
 
 
