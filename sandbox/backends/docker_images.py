@@ -11,6 +11,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import tarfile
 import threading
 import time
@@ -25,7 +26,7 @@ from sandbox.backends.docker_bases import base_images, needs_buildkit
 from sandbox.backends.docker_engine import LABEL, Engine, engine_errors, message_of, one_line
 from sandbox.backends.docker_tar import plain_parts
 from sandbox.contracts import Image, ImageSpec, SandboxFile
-from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
+from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
 from sandbox.places import Places
 from sandbox.warden.files import FIXED_TIME
 
@@ -37,6 +38,13 @@ _BUILD_MEMORY_BYTES = 4 * 1024**3
 _BUILD_PACKED_BYTES = 1024**3
 """What a build is counted as: few come near their ceiling."""
 _MISSING_SECONDS = 60.0
+_NOT_THE_BUNDLES = re.compile(
+    r"no space left on device|temporary failure|could ?n[o']t (resolve|connect)|"
+    r"network is unreachable|no route to host|connection (timed out|refused|reset|failed)|"
+    r"name or service not known|\b50[234] (bad gateway|service|gateway)",
+    re.IGNORECASE,
+)
+"""What a full disk and a network that fails look like in a build: to be tried again."""
 
 
 class ImageStore:
@@ -197,7 +205,7 @@ class ImageStore:
                     _note(event, lines)
                     if "error" in event:
                         raise _failure(event, lines)
-            except ImageBuildFailed:
+            except SandboxError:
                 raise
             except Exception:
                 if time.monotonic() < deadline:
@@ -273,10 +281,16 @@ def _note(event: dict[str, Any], lines: list[str]) -> None:
     del lines[: -4 * _LOG_LINES]
 
 
-def _failure(event: dict[str, Any], lines: list[str]) -> ImageBuildFailed:
+def _failure(event: dict[str, Any], lines: list[str]) -> SandboxError:
     step = next((line for line in reversed(lines) if line.startswith("Step ")), "")
     message = one_line(event["error"], 300)
     where = f" at {one_line(step, 160)}" if step else ""
+    for line in reversed([*lines[-_LOG_LINES:], message]):
+        is_of_the_file = line.startswith(("Step ", "The command "))
+        if not is_of_the_file and _NOT_THE_BUNDLES.search(line):
+            return SandboxUnavailable(
+                f"the image could not be built now{where}: {one_line(line, 200)}"
+            )
     return ImageBuildFailed(
         f"the image does not build{where}: {message}", "\n".join(lines[-_LOG_LINES:])
     )
