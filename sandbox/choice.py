@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from enum import StrEnum
-from typing import IO
+from typing import IO, Protocol, runtime_checkable
 
 from sandbox.base import Backend, ImageSource, TrialRunner
 from sandbox.contracts import (
@@ -48,6 +48,16 @@ ELSEWHERE = "followed in another run, by bubblewrap on the unpacked image"
 NO_ENGINE = "no Docker engine answers: start one, or set DOCKER_HOST"
 
 _NO_NETWORK = NetworkPolicy(NetworkMode.NO_NETWORK)
+_NO_LIMITS = Limits()
+
+
+@runtime_checkable
+class KnowsRoom(Protocol):
+    """A back-end that can tell beforehand whether a sandbox can ever have what it may use."""
+
+    def check_room(self, limits: Limits) -> None:
+        """Raises Refused when this machine does not have that much."""
+        ...
 
 
 class ChoosingRunner:
@@ -87,7 +97,7 @@ class ChoosingRunner:
         if spec.verifier.is_separate and spec.verifier.image is not None:
             images.append(spec.verifier.image)
         try:
-            backend = self.backend_for(images, spec.network)
+            backend = self.backend_for(images, spec.network, spec.limits)
         except (SandboxError, OSError) as error:
             return TrialResult(
                 Outcome.INFRA_ERROR,
@@ -123,7 +133,9 @@ class ChoosingRunner:
             return self._backends[SandboxChoice.DOCKER]().prepare(spec)
         return self.backend_for([spec], _NO_NETWORK).prepare(spec)
 
-    def backend_for(self, images: Sequence[ImageSpec], network: NetworkPolicy) -> Backend:
+    def backend_for(
+        self, images: Sequence[ImageSpec], network: NetworkPolicy, limits: Limits = _NO_LIMITS
+    ) -> Backend:
         """The back-end for sandboxes of these images.
 
         Raises Refused when there is none, ImageBuildFailed or SandboxUnavailable.
@@ -138,6 +150,8 @@ class ChoosingRunner:
             for choice in (*first, SandboxChoice.BUBBLEWRAP_IMAGE):
                 backend = self._backends[choice]()
                 try:
+                    if isinstance(backend, KnowsRoom):
+                        backend.check_room(limits)
                     for image in images:
                         backend.prepare(image)
                 except Refused as refused:

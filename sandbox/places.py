@@ -80,6 +80,15 @@ class Places:
         self.capacity = capacity or self.machine.capacity()
         folder.mkdir(parents=True, exist_ok=True)
 
+    def check(self, memory_bytes: int) -> None:
+        """Raises Refused when so much memory can never be had here."""
+        if memory_bytes > self.capacity.memory_bytes:
+            asked, there = memory_bytes / _GIB, self.capacity.memory_bytes / _GIB
+            raise Refused(
+                f"{asked:.1f} GiB of memory were asked for (the disk included where it is in "
+                f"memory), and sandboxes of this machine have {there:.1f}"
+            )
+
     def acquire(
         self,
         *,
@@ -95,11 +104,7 @@ class Places:
         files in memory included. Raises Refused when that much can never be had here, and
         SandboxUnavailable when there was no room in time, or the folder cannot be used.
         """
-        if memory_bytes > self.capacity.memory_bytes:
-            raise Refused(
-                f"{memory_bytes / _GIB:.1f} GiB of memory were asked for (files in memory "
-                f"included), sandboxes of this machine have {self.capacity.memory_bytes / _GIB:.1f}"
-            )
+        self.check(memory_bytes)
         millicpus = min(to_millicpus(1 if cpus is None else cpus), self.capacity.millicpus)
         wanted = Entry(
             0,

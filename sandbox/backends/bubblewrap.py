@@ -181,9 +181,16 @@ class BubblewrapBackend:
         sandbox.waited_seconds = place.waited_seconds if place is not None else 0.0
         return sandbox
 
-    def _place(self, limits: Limits, party: str) -> Place:
+    def check_room(self, limits: Limits) -> None:
+        """See `KnowsRoom.check_room`. A sandbox's disk is memory here, unlike under Docker."""
+        self.places.check(self._memory_bytes(limits))
+
+    def _memory_bytes(self, limits: Limits) -> int:
         most = self.places.capacity.memory_bytes
-        memory_bytes = memory_to_pack(limits, is_disk_memory=True, most=most)
+        return memory_to_pack(limits, is_disk_memory=True, most=most)
+
+    def _place(self, limits: Limits, party: str) -> Place:
+        memory_bytes = self._memory_bytes(limits)
         return self.places.acquire(cpus=limits.cpus, memory_bytes=memory_bytes, party=party)
 
     def enforcement(self) -> tuple[str, ...]:

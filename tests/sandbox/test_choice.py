@@ -48,6 +48,10 @@ class Fussy(FakeBackend):
             raise Refused("the image has to be unpacked")
         return super().prepare(replace(spec, files=(DOCKERFILE,)))
 
+    def check_room(self, limits: Limits) -> None:
+        if self.name != "docker" and (limits.disk_bytes or 0) > 1000:
+            raise Refused("the disk is memory here")
+
     def start(self, image: Image, limits: Limits, network: NetworkPolicy, **more: Any) -> Sandbox:
         return super().start(image, limits, OFFLINE, **more)  # a fake refuses any other
 
@@ -198,3 +202,10 @@ def test_a_back_end_starts_when_it_ran_a_command() -> None:
     assert can_start(FakeBackend([FakeCommand(expects="true")]))
     assert not can_start(FakeBackend([FakeCommand(expects="true", exit_status=1)]))
     assert not can_start(FakeBackend([FakeCommand(expects="true", error="it is gone")]))
+
+
+def test_a_disk_that_memory_has_no_room_for_is_put_to_docker() -> None:
+    large = Limits(disk_bytes=2000)
+    assert House().runner().backend_for([HOST], OFFLINE, large).name == "docker"
+    with pytest.raises(Refused, match="the disk is memory here"):
+        House(has_engine=False).runner().backend_for([HOST], OFFLINE, large)
