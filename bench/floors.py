@@ -227,6 +227,7 @@ class BubblewrapFloor:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
+            start_new_session=True,  # as ours: some kernels share CPUs out by session
             user=identity,
             group=identity,
             extra_groups=None if identity is None else [],
