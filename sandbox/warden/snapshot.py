@@ -50,7 +50,9 @@ def _copy_folder(source: int, target: int, depth: int) -> None:
             continue
         os.chown(name, info.st_uid, info.st_gid, dir_fd=target, follow_symlinks=False)
         if kind in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFIFO):
-            os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
+            # In a sandbox setuid has no effect; in the cache it would make a stranger's program us.
+            mode = 0o3777 if kind == stat.S_IFDIR else 0o1777
+            os.chmod(name, info.st_mode & mode, dir_fd=target)
             times = (info.st_atime_ns, info.st_mtime_ns)
             os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 

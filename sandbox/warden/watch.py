@@ -42,10 +42,27 @@ class Watch:
         for pid in pids:
             self._look_at_descriptors(pid)
         counted = self.box.groups.used_memory()
-        used = _sum_of(pids) if counted is None else self._without_disk(*counted)
+        used = self._sum_of(pids) if counted is None else self._without_disk(*counted)
         if used > self.limits["memory_bytes"]:
             used = self._act_on(pids, 0 if counted is None else used)
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
+
+    def _sum_of(self, pids: list[str]) -> int:
+        """What processes hold, without a group that counts.
+
+        The quick sum counts twice what they have not changed since they forked; so a new peak of
+        several is counted exactly.
+        """
+        private = shared = 0
+        for pid in pids:
+            fields = read_proc(f"/proc/{pid}/statm").split()
+            if len(fields) > 2:
+                private += int(fields[1]) - int(fields[2])
+                shared = max(shared, int(fields[2]))
+        used = (private + shared) * _PAGE_BYTES
+        if used > self.peak_memory_bytes and len(pids) > 2:
+            return sum(map(_proportional_bytes, pids))
+        return used
 
     def _without_disk(self, own: int, shared: int) -> int:
         """The files of the sandbox are shared memory too for a group, and have their own limit."""
@@ -137,17 +154,6 @@ class Watch:
             "descriptors": self.has_many_descriptors,
         }
         return [name for name, has_struck in looks.items() if has_struck]
-
-
-def _sum_of(pids: list[str]) -> int:
-    """A little too much where processes share what they have not changed since they forked."""
-    private = shared = 0
-    for pid in pids:
-        fields = read_proc(f"/proc/{pid}/statm").split()
-        if len(fields) > 2:
-            private += int(fields[1]) - int(fields[2])
-            shared = max(shared, int(fields[2]))
-    return (private + shared) * _PAGE_BYTES
 
 
 def read_proc(path: str) -> bytes:
