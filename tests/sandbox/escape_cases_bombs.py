@@ -158,10 +158,11 @@ def a_log_bomb_is_held(bench: Bench) -> None:
         " timeout 1 head -c 200M /dev/zero > $f; done 2>/dev/null; :"
     )
     engine = Path("/var/lib/docker/containers")
+    is_near = os.access(engine, os.R_OK | os.X_OK)
     with responsive_host(), bench.start(_SMALL) as sandbox:
         started = time.time()
         sh(sandbox, flood, 20)
-        logs = [path for path in engine.glob("*/*") if path.is_file()] if engine.is_dir() else []
+        logs = [path for path in engine.glob("*/*") if path.is_file()] if is_near else []
         for path in logs:
             info = os.stat(path)
             assert info.st_size < 32 * MIB or info.st_mtime < started, path

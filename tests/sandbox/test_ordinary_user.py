@@ -15,11 +15,13 @@ from tests.sandbox.ordinary_user import USER_ID, run_as_ordinary_user
 _ALL = """
 import json, pathlib, sys, traceback
 from sandbox.backends.bubblewrap import BubblewrapBackend
-from tests.sandbox import conformance, escape_cases, limit_cases
+from tests.sandbox import conformance, escape_cases, fragile, limit_cases
 from tests.sandbox.room import room_for_four
 home = pathlib.Path(sys.argv[1])
 backend = BubblewrapBackend(home / 'run time', home / 'ca:che, too', places=room_for_four(home))
-bench = conformance.Bench(lambda _script: backend)
+bench = conformance.Bench(
+    lambda _script: backend, fragile=lambda: fragile.bubblewrap_that_may_die(backend)
+)
 results = {}
 for case in eval(sys.argv[2]):
     try:
@@ -33,7 +35,7 @@ print(json.dumps(results))
 
 
 _FEW = "(*conformance.PROTOCOL, *escape_cases.CASES)"
-_MORE = "(*conformance.REAL, *limit_cases.CASES)"
+_MORE = "(*conformance.REAL, *limit_cases.CASES, *escape_cases.BOMBS)"
 
 
 def _run(cases: str) -> dict[str, str]:
@@ -62,4 +64,4 @@ def test_an_ordinary_user_gets_the_same_isolation() -> None:
 def test_an_ordinary_user_gets_the_same_behaviour_and_limits() -> None:
     results = _run(_MORE)
     assert {name: why for name, why in results.items() if why} == {}
-    assert len(results) == len(conformance.REAL) + len(limit_cases.CASES)
+    assert len(results) == len((*conformance.REAL, *limit_cases.CASES, *escape_cases.BOMBS))
