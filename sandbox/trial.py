@@ -51,6 +51,7 @@ from sandbox.rewards import (
     read_checks,
     read_rewards,
 )
+from sandbox.shortcuts import without_shortcuts
 from sandbox.toolchain import NOTE, Toolchain, described, test_command, test_environment
 
 OUTPUT_TAIL_BYTES = 8192
@@ -258,7 +259,10 @@ class Runner:
             try:
                 sources = [replace(source, has_folders=True) for source in verifier.artifacts]
                 found = sandbox.read_files(sources, cap_bytes=verifier.artifact_cap_bytes)
-                record.state = tuple(file for file in found if file.path not in _ALWAYS_THERE)
+                carried = (file for file in found if file.path not in _ALWAYS_THERE)
+                record.state, shortcuts = without_shortcuts(carried)
+                if shortcuts:
+                    record.note(f"links to where tests or rewards lie were dropped: {shortcuts[0]}")
             except TooLarge as refused:
                 # The solver's own doing, so no fault of the machinery: it delivers nothing.
                 record.state = ()

@@ -164,3 +164,21 @@ def test_what_stays_below_its_limits_strikes_none(runner: Runner) -> None:
     result = runner.run(_spec(solve, "true", limits=Limits(processes=20, descriptors=64)))
     assert (result.usage.struck, result.solver_end) == ((), SolverEnd.DONE)
     assert result.usage.peak_processes in range(15, 18)
+
+
+@pytest.mark.parametrize(
+    "target", ["/tests", "/", "../../tests", "/proc/self/root/tests", "/logs/verifier"]
+)
+def test_an_output_folder_that_is_a_link_to_the_tests_is_not_carried(
+    runner: Runner, target: str
+) -> None:
+    judge = "[ -e /app/out/test.sh ] || [ -L /app/out ]"
+    result = runner.run(_spec(f"rm -r out; ln -s {target} out", judge))
+    assert result.outcome is Outcome.FAIL, result
+    assert any("dropped: /app/out" in note for note in result.notes)
+
+
+def test_links_among_the_outputs_and_to_the_image_are_carried(runner: Runner) -> None:
+    judge = "[ $(cat /app/out/a) = 1 ] && [ -f /app/out/b ] && [ -f /app/out/c ]"
+    solve = "cd out; echo 1 > x; ln -s x a; ln -s /app/kept/one.txt b; ln -s ../kept/one.txt c"
+    assert runner.run(_spec(solve, judge)).outcome is Outcome.PASS
