@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from sandbox.contracts import Mount, ToolchainUse
+from sandbox.errors import SandboxUnavailable
 from sandbox.toolchain.making import made
 
 TARGET = "/ratchet-toolchain"
@@ -21,6 +22,7 @@ NOTE = "/logs/verifier/toolchain.txt"
 """Where the toolchain says what ran the tests."""
 
 _COMMAND = f'export PATH="{TARGET}/bin:$PATH"; /tests/test.sh'
+_NONE = re.compile(r"no pytest: ([A-Za-z0-9 .,']{1,200})")
 _SAID = re.compile(r"pytest [0-9.]+ on the (toolchain|image)'s Python [0-9.]+")
 
 
@@ -56,8 +58,13 @@ def test_environment(use: ToolchainUse | None) -> tuple[tuple[str, str], ...]:
 
 
 def described(use: ToolchainUse, note: bytes) -> str:
-    """What ran the tests, from the note that the toolchain left ("" when it left none)."""
+    """What ran the tests, from the note that the toolchain left ("" when it left none).
+
+    Raises SandboxUnavailable when it could not start pytest: the reward is none then.
+    """
     said = note.decode("ascii", "replace")
+    if found := _NONE.fullmatch(said):
+        raise SandboxUnavailable(f"the toolchain could not run the tests: {found[1]}")
     if _SAID.fullmatch(said):
         return f"{said} (mount)"
     return f"{use.release} (mount; not started by the tests)"

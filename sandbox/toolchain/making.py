@@ -71,7 +71,9 @@ def made(home: Path, at: str) -> Path:
 
 
 def _make(folder: Path, at: str) -> None:
-    """Make it aside and give it its name when it is whole."""
+    """Make it aside and give it its name when it is whole; the lock is held."""
+    for left in folder.parent.glob("partial.*"):  # of one that was killed
+        shutil.rmtree(left, ignore_errors=True)
     partial = Path(tempfile.mkdtemp(prefix="partial.", dir=folder.parent))
     try:
         for path, part in _parts():

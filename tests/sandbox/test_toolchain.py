@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -224,6 +225,19 @@ class TestReal:
         results = {way: runner.run(spec(text, work, use, more)) for way, text in scripts.items()}
         assert results["python3 -m pytest"].is_passed
         assert results["pytest"].outcome is Outcome.FAIL
+
+    def test_a_python_that_does_not_run_is_no_verdict(
+        self, bubblewrap: BubblewrapBackend, toolchain: Toolchain, tmp_path: Path
+    ) -> None:
+        whole = Path(toolchain.mount().source)
+        left_out = shutil.ignore_patterns("python")
+        shutil.copytree(whole, tmp_path / whole.name, symlinks=True, ignore=left_out)
+        crippled = Runner(bubblewrap, toolchain=Toolchain(tmp_path))
+        script = f"PATH={TARGET}/bin\nuvx {PYTEST} /tests/test_outputs.py\n{GRADE}"
+        result = crippled.run(spec(script))
+        assert result.outcome is Outcome.INFRA_ERROR, result
+        assert result.error.startswith("the toolchain could not run the tests: its Python does")
+        assert result.rewards == ()
 
     def test_tests_that_never_start_it_are_told(self, runner: Runner) -> None:
         result = runner.run(spec("echo 1 > /logs/verifier/reward.txt"))

@@ -128,10 +128,14 @@ def tidy_environment() -> None:
     os.environ["PATH"] = ":".join(kept)
 
 
-def leave_note(version: str) -> None:
-    """Say what runs the tests, for the record of the trial."""
+def described(version: str) -> str:
+    """What runs the tests."""
     whose = "the toolchain's" if sys.prefix.startswith(HERE) else "the image's"
-    text = f"pytest {version} on {whose} Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return f"pytest {version} on {whose} Python {sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def leave_note(text: str) -> None:
+    """Say what runs the tests, for the record of the trial; or why nothing does."""
     try:
         with open(NOTE, "w", encoding="ascii") as file:
             file.write(text)
@@ -149,8 +153,9 @@ def main() -> None:
         import pytest
     except (ImportError, SyntaxError) as error:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        leave_note(f"no pytest: it does not run on the image's Python {version}")
         sys.exit(f"toolchain: pytest does not run on Python {version}: {error!r}")
-    leave_note(pytest.__version__)
+    leave_note(described(pytest.__version__))
     sys.argv = ["pytest", *arguments]
     sys.exit(pytest.main([*options, *arguments]))
 
