@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,9 @@ class BubblewrapBackend:
             has_mounted_python=python_prefix is not None,
         )
         self.places = places or Places(self.runtime_dir / "places")
-        self._has_quota = "cpu" in Cgroups("").folders
+        groups = Cgroups("").folders
+        self._has_quota = "cpu" in groups
+        self._labels = tuple(self._labelled(groups))
         self._server = ServerProcess(self._config(bwrap or find_bwrap()))
 
     def _config(self, bwrap: Path) -> dict[str, Any]:
@@ -177,7 +179,9 @@ class BubblewrapBackend:
         except BaseException:
             _release(hold, place)
             raise
-        sandbox = BubblewrapSandbox(sock, image, lambda: _release(hold, place), effective.notes)
+        sandbox = BubblewrapSandbox(
+            sock, image, lambda: _release(hold, place), (*effective.notes, *self._labels)
+        )
         sandbox.waited_seconds = place.waited_seconds if place is not None else 0.0
         return sandbox
 
@@ -193,21 +197,28 @@ class BubblewrapBackend:
         memory_bytes = self._memory_bytes(limits)
         return self.places.acquire(cpus=limits.cpus, memory_bytes=memory_bytes, party=party)
 
+    def _labelled(self, groups: Mapping[str, str]) -> Iterator[str]:
+        """What every trial here says beside its limits."""
+        if "memory" not in groups:
+            yield (
+                "no memory cgroup can be made here: memory is watched every 20 ms and ended past"
+                " its limit, there is no true ceiling, and unmapped shared memory is not counted"
+            )
+        if "pids" not in groups:
+            yield "no pids cgroup can be made here: processes are limited per user id"
+        if self.id_count == 1:
+            yield "only root exists in a sandbox: other user ids need root or newuidmap"
+            if self.images is not None:
+                yield "every file of the image belongs to root"
+
     def enforcement(self) -> tuple[str, ...]:
         """See `Backend.enforcement`."""
-        folders = Cgroups("").folders
         lines = ["memory is sampled every 20 ms and checked again at each command's end"]
-        if "memory" not in folders:
-            lines.append("no memory cgroup can be made here: unmapped shared memory is not counted")
-        if "pids" not in folders:
-            lines.append("no pids cgroup can be made here: processes are limited per user id")
         if not self._has_quota:
             lines.append(
                 "no cpu cgroup can be made here: a fraction of a CPU counts as a whole one"
             )
-        if self.id_count == 1:
-            lines.append("only root exists in a sandbox: other user ids need root or newuidmap")
-        return tuple(lines)
+        return (*lines, *self._labels)
 
     def close(self) -> None:
         """See `Backend.close`."""

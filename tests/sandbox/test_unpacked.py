@@ -1,4 +1,4 @@
-"""Unpacked images: what a tar may do to the host while it is unpacked, and how they run."""
+"""Unpacking images: what a tar may do to the host, and what images share."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from sandbox.backends.bubblewrap import BubblewrapBackend
-from sandbox.backends.pruning import prune
-from sandbox.backends.tar_images import TarImages
 from sandbox.backends.unpacked import Owners, unpack
-from sandbox.contracts import ArtifactSpec, Image, ImageSpec, Limits, Mount, NetworkPolicy
-from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
-from tests.sandbox.conformance import out, sh
-from tests.sandbox.small_image import member, small_image, tar_of
+from sandbox.errors import ImageBuildFailed, SandboxUnavailable
+from tests.sandbox.small_image import member, tar_of
 
 _OURS = Owners(0, 1)
 _LINK, _HARD, _DIR = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
@@ -171,162 +166,3 @@ def test_a_shared_file_that_lost_its_content_is_not_used(tmp_path: Path) -> None
     one = _unpack(tmp_path, base, "one")
     os.truncate(one / "usr/lib/big", 0)  # as after a loss of power
     assert (_unpack(tmp_path, base, "two") / "usr/lib/big").read_bytes() == b"b" * 9000
-
-
-# -- running ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tars")
-    (folder / "small_1.tar").write_bytes(small_image())
-    (folder / "small_1.json").write_text(
-        '{"Env": ["COLOUR=red"], "WorkingDir": "/home/ada", "User": "ada"}'
-    )
-    links = [
-        member("proc", type=_LINK, linkname="/oldroot/tmp"),
-        member("dev", type=_LINK, linkname="/oldroot/tmp"),
-        member("logs", type=_LINK, linkname="/oldroot/tmp"),
-        member("tool", type=_LINK, linkname="/oldroot/tmp"),
-    ]
-    (folder / "hostile.tar").write_bytes(small_image(links))
-    (folder / "bashless.tar").write_bytes(small_image(without=["bash"]))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def backend(tars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BubblewrapBackend]:
-    home = tmp_path_factory.mktemp("image root")
-    made = BubblewrapBackend(home / "r", home / "c", images=TarImages(tars))
-    yield made
-    made.close()
-
-
-def _image(backend: BubblewrapBackend, name: str = "small:1") -> Image:
-    return backend.prepare(ImageSpec((), docker_image=name))
-
-
-@pytest.mark.bubblewrap
-def test_an_image_sets_the_folder_the_user_and_the_environment(backend: BubblewrapBackend) -> None:
-    assert backend.name == "bubblewrap-image"
-    image = _image(backend)
-    assert _image(backend).was_cached
-    with backend.start(image, Limits(), NetworkPolicy()) as sandbox:
-        assert out(sandbox, "id -un; echo $COLOUR; cat note; ls -A") == "ada\nred\nhers\nnote\n"
-        assert sh(sandbox, "echo x > /etc/new").exit_status == 1
-        assert out(sandbox, "id -u; echo $HOME", user="root") == "0\n/root\n"
-        found = sandbox.read_files([ArtifactSpec("/home/ada/note")], cap_bytes=100)
-        assert [file.data for file in found] == [b"hers\n"]
-
-
-@pytest.mark.bubblewrap
-def test_nothing_of_the_host_is_seen(backend: BubblewrapBackend) -> None:
-    with backend.start(_image(backend), Limits(), NetworkPolicy()) as sandbox:
-        text = out(sandbox, "ls -A / /usr/bin /etc; cat /etc/hosts /etc/hostname", user="root")
-    assert "from the image" not in text
-    assert "python3" not in text
-    assert "localhost sandbox" in text
-    assert set(text.split("\n\n")[0].split("\n")[1:]) <= {
-        *("bin", "dev", "etc", "home", "lib", "lib64", "logs", "opt", "proc", "root", "sys"),
-        *("tmp", "usr", "var"),
-    }
-
-
-@pytest.mark.bubblewrap
-def test_what_one_sandbox_writes_no_other_sees(backend: BubblewrapBackend) -> None:
-    image = _image(backend)
-    for _time in range(2):
-        with backend.start(image, Limits(), NetworkPolicy()) as sandbox:
-            line = "test ! -e /new && echo > /new && rm /usr/bin/cat && echo > /etc/hosts"
-            assert sh(sandbox, line, user="root").exit_status == 0
-
-
-@pytest.mark.bubblewrap
-def test_links_of_an_image_lead_nowhere(backend: BubblewrapBackend) -> None:
-    image = _image(backend, "hostile")
-    before = sorted(os.listdir("/tmp"))
-    with backend.start(image, Limits(), NetworkPolicy()) as sandbox:
-        assert out(sandbox, "test ! -L /proc && test ! -L /dev && cat /proc/1/comm") == "bash\n"
-        sandbox.write_files([], "/logs/verifier")
-    with pytest.raises(SandboxUnavailable, match="'tool' is no folder of the image"):
-        backend.start(image, Limits(), NetworkPolicy(), mounts=[Mount("/usr", "/tool/x")])
-    assert sorted(os.listdir("/tmp")) == before
-
-
-@pytest.mark.bubblewrap
-def test_an_image_without_bash_starts_too(backend: BubblewrapBackend) -> None:
-    with backend.start(_image(backend, "bashless"), Limits(), NetworkPolicy()) as sandbox:
-        done = sandbox.exec(["sh", "-c", "echo here"], timeout_seconds=20)
-        assert (done.exit_status, done.stdout) == (0, b"here\n")
-        sandbox.exec(["sh", "-c", "(sleep 60 &) ; (sleep 60 &)"], timeout_seconds=20)
-        sandbox.kill_all()
-        assert sandbox.exec(["bash"], timeout_seconds=20).exit_status == 127
-
-
-@pytest.mark.bubblewrap
-def test_an_image_that_is_not_there_is_refused(backend: BubblewrapBackend) -> None:
-    with pytest.raises(Refused, match=r"none_2\.tar is missing"):
-        _image(backend, "none:2")
-    with pytest.raises(Refused, match="cannot be started by bubblewrap-image"):
-        backend.start(Image("", "bubblewrap", "", "/"), Limits(), NetworkPolicy())
-
-
-@pytest.mark.bubblewrap
-def test_a_pruned_image_is_unpacked_again(tars: Path, tmp_path: Path) -> None:
-    backend = BubblewrapBackend(tmp_path / "r", tmp_path / "c", images=TarImages(tars))
-    try:
-        _image(backend)
-        assert any((backend.store.folder / "objects").iterdir())
-        assert prune(backend.store.folder, 0, min_age_seconds=-1) == 1
-        left = [path for path in (backend.store.folder / "objects").rglob("*") if path.is_file()]
-        assert left == []
-        assert not _image(backend).was_cached
-    finally:
-        backend.close()
-
-
-# -- mounts -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tool(tmp_path: Path) -> Path:
-    folder = tmp_path / "closed" / "tool: one, two"
-    folder.mkdir(parents=True)
-    (folder / "said").write_text("by the host\n")
-    (folder / "said").chmod(0o644)
-    folder.chmod(0o755)
-    folder.parent.chmod(0o700)
-    return folder
-
-
-@pytest.mark.bubblewrap
-def test_a_mount_is_read_only(backend: BubblewrapBackend, tool: Path) -> None:
-    mounts = [Mount(str(tool), "/opt/new/tool"), Mount(str(tool), "/home")]
-    with backend.start(_image(backend), Limits(), NetworkPolicy(), mounts=mounts) as sandbox:
-        for path in ("/opt/new/tool", "/home"):
-            assert out(sandbox, f"cat {path}/said", workdir="/") == "by the host\n"
-            for line in (f"echo > {path}/said", f"rm {path}/said", f"touch {path}/x"):
-                assert sh(sandbox, line, user="root", workdir="/").exit_status != 0
-            again = f"mount -o remount,rw {path}"
-            assert sh(sandbox, again, user="root", workdir="/").exit_status != 0
-        with pytest.raises(SandboxUnavailable, match="Read-only"):
-            sandbox.remove_tree("/home")
-    assert (tool / "said").read_text() == "by the host\n"
-
-
-@pytest.mark.bubblewrap
-@pytest.mark.parametrize(
-    "mount",
-    [
-        Mount("/usr", "/proc/x"),
-        Mount("/usr", "/dev"),
-        Mount("/usr", "relative"),
-        Mount("/usr", "/"),
-        Mount("/usr", "/a/../b"),
-        Mount("/none at all", "/a"),
-        Mount("/etc/passwd", "/a"),
-    ],
-)
-def test_a_mount_that_makes_no_sense_is_refused(backend: BubblewrapBackend, mount: Mount) -> None:
-    with pytest.raises(Refused):
-        backend.start(_image(backend), Limits(), NetworkPolicy(), mounts=[mount])
