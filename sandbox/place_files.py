@@ -80,6 +80,27 @@ def occupancy(folder: Path) -> Queue:
     return queue
 
 
+def tidy(folder: Path) -> int:
+    """Forget requests whose process is gone, with their pipes; how many there were.
+
+    Whoever asks for a place does that too, but only when it needs the room.
+    """
+    try:
+        with locked(folder) as lock:
+            queue = read_queue(folder, lock)
+            known = {entry.number for entry in (*queue.held, *queue.waiting)}
+            pipes = {int(path.stem) for path in folder.glob("*.pipe") if path.stem.isdecimal()}
+            dead = [number for number in known | pipes if not is_alive(folder, number)]
+            for number in dead:
+                remove_pipe(folder, number)
+                queue.drop(number)
+            if known & set(dead):
+                write_queue(folder, lock, queue)
+    except OSError:
+        return 0  # nobody has asked for a place yet, or the folder is not ours
+    return len(dead)
+
+
 @contextlib.contextmanager
 def locked(folder: Path, kind: int = fcntl.LOCK_EX) -> Iterator[int]:
     """Hold the folder's lock; yields its descriptor."""

@@ -1,5 +1,5 @@
-"""Removes what no living owner holds: servers and wardens, cgroups, half-written layers; and images
-past the budget of their cache.
+"""Removes what no living owner holds: servers and wardens, cgroups, half-written layers, places;
+and images past the budget of their cache.
 
 Everything of ours carries its owner's process id and start time in its name. What does not match
 is never touched.
@@ -13,6 +13,8 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from sandbox import place_files
 
 SERVER_MARKER = "ratchet-sandbox-server:"
 _GROUP = re.compile(r"^ratchet-(\d+)\.(\d+)-\d+$")
@@ -28,6 +30,7 @@ class Reaped:
     cgroups: int = 0
     folders: int = 0
     images: int = 0
+    places: int = 0
 
 
 def start_time(pid: int) -> int | None:
@@ -67,6 +70,7 @@ def reap(
         cgroups=_reap_cgroups(cgroup_root),
         folders=sum(_reap_folders(folder) for folder in folders),
         images=sum(_reap_images(folder, image_budget_bytes) for folder in folders),
+        places=sum(place_files.tidy(folder / "places") for folder in folders),
     )
 
 

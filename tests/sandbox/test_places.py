@@ -20,6 +20,7 @@ from sandbox.machine import Machine
 from sandbox.packing import Capacity
 from sandbox.place_files import occupancy
 from sandbox.places import Place, Places
+from sandbox.reaper import reap
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MIB = 1024 * 1024
@@ -116,6 +117,26 @@ def test_a_forked_child_does_not_keep_the_place_of_its_killed_parent(crowd: Crow
     crowd.until(lambda: crowd.order() == ["holder"])
     process.kill()
     crowd.places.acquire(timeout_seconds=5).release()
+
+
+def test_the_reaper_forgets_killed_owners_and_nobody_else(crowd: Crowd) -> None:
+    process = crowd.start("holder")
+    crowd.until(lambda: crowd.order() == ["holder"])
+    process.kill()
+    process.wait()
+    held = crowd.places.acquire(timeout_seconds=5)
+    waiting = crowd.start("dead")
+    crowd.until_waiting(1)
+    waiting.kill()
+    waiting.wait()
+    os.mkfifo(crowd.folder / "17.pipe")  # its owner died before it was written down
+    home = crowd.folder.rename(crowd.folder.with_name("places")).parent
+    crowd.places.folder = home / "places"
+    assert reap(home).places == 2
+    assert reap(home).places == 0
+    assert [entry.pid for entry in occupancy(home / "places").held] == [os.getpid()]
+    assert len(list((home / "places").glob("*.pipe"))) == 1
+    held.release()
 
 
 def test_a_killed_waiter_is_passed_over(crowd: Crowd) -> None:
