@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from sandbox.contracts import Image, Limits, NetworkPolicy
 from sandbox.errors import SandboxUnavailable
 from sandbox.reaper import reap
 from tests.sandbox.conformance import image_spec, out
+from tests.sandbox.ordinary_user import run_as_ordinary_user
 
 pytestmark = pytest.mark.bubblewrap
 _TEXTS = [f"FROM a\nRUN head -c 3000000 /dev/urandom > /{n}\n".encode() for n in range(3)]
@@ -121,3 +123,24 @@ def test_closed_folders_are_removed_too(tmp_path: Path) -> None:
     remove_folder(tmp_path / "layer")
     remove_folder(tmp_path / "layer")
     assert not (tmp_path / "layer").exists()
+
+
+_SHARED = """
+import os, pathlib, sys
+from sandbox.backends.pruning import remove_folder
+home = pathlib.Path(sys.argv[1])
+(home / "layer" / "closed").mkdir(parents=True)
+(home / "kept").write_text("x")
+os.link(home / "kept", home / "layer" / "closed" / "file")
+(home / "kept").chmod(0o444)
+(home / "layer" / "closed").chmod(0o500)
+remove_folder(home / "layer")
+print((home / "layer").exists(), oct((home / "kept").stat().st_mode & 0o777))
+"""
+
+
+def test_a_file_that_others_share_keeps_its_mode() -> None:
+    with tempfile.TemporaryDirectory() as home:
+        os.chmod(home, 0o777)
+        done = run_as_ordinary_user(_SHARED, home)
+    assert (done.stdout, done.stderr) == ("False 0o444\n", "")
