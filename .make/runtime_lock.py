@@ -23,7 +23,6 @@ DEVELOPMENT = {
     "librt",
     "mypy",
     "mypy-extensions",
-    "packaging",
     "playwright",
     "pluggy",
     "pytest",
