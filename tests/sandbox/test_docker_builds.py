@@ -14,10 +14,10 @@ from tests.sandbox.conformance_bench import DOCKERFILE
     "words",
     [
         "write /usr/bin/x: no space left on device",
-        "Temporary failure resolving 'deb.debian.org'",
+        "Temporary failure resolving 'mirror.example'",
         "curl: (6) Could not resolve host: example.org",
-        "Could not connect to deb.debian.org:80, connection timed out",
-        "E: Failed to fetch http://deb.debian.org  502 Bad Gateway",
+        "Could not connect to mirror.example:80, connection timed out",
+        "E: Failed to fetch http://mirror.example  502 Bad Gateway",
     ],
 )
 def test_a_full_disk_and_a_broken_network_are_not_the_bundles(
