@@ -9,14 +9,18 @@ An instance may be used by many threads, and many processes may share the two fo
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, ImageNotFound
 
 from sandbox.backends.docker_engine import (
     HOME_LABEL,
@@ -28,8 +32,9 @@ from sandbox.backends.docker_engine import (
     engine_errors,
 )
 from sandbox.backends.docker_images import BACKEND, ImageStore
+from sandbox.backends.docker_profile import MASKED_PATHS, seccomp_profile
 from sandbox.backends.docker_sandbox import DRIVER_PROCESSES, DockerSandbox
-from sandbox.backends.docker_watch import Watch, disk_bytes
+from sandbox.backends.docker_watch import Watch
 from sandbox.contracts import Image, ImageSpec, Limits, Mount, NetworkMode, NetworkPolicy
 from sandbox.errors import Refused, SandboxUnavailable
 from sandbox.limits import EffectiveLimits, memory_to_pack, resolve_limits
@@ -51,6 +56,7 @@ CAPABILITIES = (
 own user (sshd and apt also change root), a port below 1024 bound, another user's process ended.
 Not given of Docker's own set: NET_RAW, MKNOD, AUDIT_WRITE, SETFCAP, SETPCAP."""
 
+_LATE_SECONDS = 60.0
 _DRIVER = Path(__file__).with_name("docker_driver.sh")
 
 
@@ -90,7 +96,8 @@ class DockerBackend:
             pull=pull,
         )
         script = _DRIVER.read_text(encoding="utf-8")
-        self.driver = ("bash", "-p", "-c", script, "ratchet")
+        self._driver = ("bash", "-p", "-c", script, "ratchet")
+        self._leftovers: dict[str, tuple[Container, float]] = {}
         self._watch = Watch()
         self._held: dict[str, Place] = {}
         self._lock = threading.Lock()
@@ -129,22 +136,47 @@ class DockerBackend:
             raise
         sandbox.waited_seconds = place.waited_seconds
         with self._lock:
-            self._held[sandbox.container.key] = place
+            self._held[sandbox.container.name] = place
         return sandbox
 
     def _run(self, config: dict[str, Any], image: Image, limits: EffectiveLimits) -> DockerSandbox:
+        self._clear_up()
+        container = self._new_container()
         try:
-            container = self.engine.create(config)
-        except SandboxUnavailable as error:
-            if isinstance(error.__cause__, NotFound):
-                self.images.forget(image.digest)
-            raise
-        try:
+            container.create(config)
             stream = container.start()
-        except BaseException:
-            container.remove()
+        except BaseException as error:
+            if isinstance(error.__cause__, ImageNotFound):
+                self.images.forget(image.digest)
+            self._discard(container)
             raise
-        return DockerSandbox(self, container, stream, image, limits)
+        return DockerSandbox(self, container, stream, image, limits, driver=config["Entrypoint"])
+
+    def _new_container(self) -> Container:
+        return Container(self.engine, f"ratchet-{self.labels[OWNER_LABEL]}-{secrets.token_hex(6)}")
+
+    def _discard(self, container: Container) -> None:
+        """Remove a container, later if not now: an engine that was lost may still be making it."""
+        try:
+            if container.remove():
+                return
+        except SandboxUnavailable:
+            pass
+        with self._lock:
+            self._leftovers[container.name] = (container, time.monotonic())
+
+    def _clear_up(self) -> None:
+        """Try again what could not be removed."""
+        with self._lock:
+            waiting = list(self._leftovers.values())
+        for container, since in waiting:
+            try:
+                is_over = container.remove() or time.monotonic() - since > _LATE_SECONDS
+            except SandboxUnavailable:
+                continue
+            if is_over:
+                with self._lock:
+                    self._leftovers.pop(container.name, None)
 
     def _network(self, network: NetworkPolicy) -> str:
         if network.mode is NetworkMode.NO_NETWORK:
@@ -154,22 +186,26 @@ class DockerBackend:
         raise Refused(f"network_mode = {network.mode.value!r} is not offered by Docker here")
 
     def _bridge(self) -> str:
-        """The network of public sandboxes, on which they do not see each other."""
+        """The network of public sandboxes, on which they do not see each other.
+
+        One at a time, in all processes of this home: the engine would keep several of one name,
+        and then start nothing on them.
+        """
         name = f"ratchet-{self.labels[HOME_LABEL]}"
-        with engine_errors("make a network"):
-            if self.engine.api.networks(names=[f"^{name}$"]):
-                return name
-            try:
+        self.cache_dir.mkdir(parents=True, exist_ok=True)
+        with engine_errors("make a network"), (self.cache_dir / "network.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            found = self.engine.api.networks(names=[f"^{name}$"])
+            for one in found[1:]:
+                with contextlib.suppress(APIError):  # somebody is on it
+                    self.engine.api.remove_network(one["Id"])
+            if not found:
                 self.engine.api.create_network(
                     name,
                     driver="bridge",
-                    check_duplicate=True,
                     options={"com.docker.network.bridge.enable_icc": "false"},
                     labels={LABEL: "network"} | self.labels,
                 )
-            except APIError as error:
-                if error.status_code != 409:
-                    raise
         return name
 
     def _config(
@@ -179,7 +215,8 @@ class DockerBackend:
             "NetworkMode": network,
             "CapDrop": ["ALL"],
             "CapAdd": list(CAPABILITIES),
-            "SecurityOpt": ["no-new-privileges"],
+            "SecurityOpt": ["no-new-privileges", f"seccomp={seccomp_profile()}"],
+            "MaskedPaths": list(MASKED_PATHS),
             "Memory": limits.memory_bytes,
             "MemorySwap": limits.memory_bytes,
             "PidsLimit": limits.processes + DRIVER_PROCESSES,
@@ -202,7 +239,7 @@ class DockerBackend:
             "Image": image.ref,
             "Hostname": "sandbox",
             "User": "0:0",
-            "Entrypoint": list(self.driver),
+            "Entrypoint": [*self._driver, str(-(-limits.disk_bytes // 1024))],
             "Cmd": [],
             "WorkingDir": "/",
             "Healthcheck": {"Test": ["NONE"]},
@@ -217,10 +254,6 @@ class DockerBackend:
 
     # -- what sandboxes ask for ---------------------------------------------------------------
 
-    def disk_bytes(self, container: Container) -> int | None:
-        """What a container has written."""
-        return disk_bytes(container)
-
     def watch(self, sandbox: DockerSandbox) -> None:
         """See `Keeper.watch`."""
         self._watch.add(sandbox)
@@ -231,10 +264,13 @@ class DockerBackend:
 
     def let_go(self, sandbox: DockerSandbox) -> None:
         """See `Keeper.let_go`."""
-        with self._lock:
-            place = self._held.pop(sandbox.container.key, None)
-        if place is not None:
-            place.release()
+        try:
+            self._discard(sandbox.container)
+        finally:
+            with self._lock:
+                place = self._held.pop(sandbox.container.name, None)
+            if place is not None:
+                place.release()
 
     @contextmanager
     def export(self, image: Image) -> Iterator[IO[bytes]]:
@@ -248,12 +284,13 @@ class DockerBackend:
             "Labels": {LABEL: "export"} | self.labels,
             "HostConfig": {"NetworkMode": "none"},
         }
-        container = self.engine.create(config)
+        container = self._new_container()
         try:
-            with exported(self.engine, container.key) as stream:
+            container.create(config)
+            with exported(self.engine, container.name) as stream:
                 yield stream
         finally:
-            container.remove()
+            self._discard(container)
 
     def enforcement(self) -> tuple[str, ...]:
         """See `Backend.enforcement`."""
@@ -268,6 +305,7 @@ class DockerBackend:
     def close(self) -> None:
         """See `Backend.close`."""
         self._watch.close()
+        self._clear_up()
         self.engine.close()
 
 

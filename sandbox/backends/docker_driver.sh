@@ -1,15 +1,17 @@
 # The root process of every container of the Docker back-end: reads one line of bash after the other
-# and obeys. `docker_stream.py` writes the lines and explains the protocol.
+# and obeys. `docker_stream.py` writes the lines and explains the protocol. Its argument is the
+# largest size of a file that a command may write, in KiB.
 #
-# Needs bash 4.4, cat, env, head, mkdir, rm and GNU tar of the image. As process 1 it cannot be
-# killed from inside, and it ends everything else by a builtin, whatever the limits left over.
+# Needs bash 4.4, cat, env, mkdir and rm of the image, and for files head and GNU tar, or the engine
+# does that. As process 1 it cannot be killed from inside, and it ends everything else by a builtin,
+# whatever the limits left over.
 exec 8>&1 9>&2 >/dev/null 2>/dev/null
 unset -v BASH_ENV ENV LD_PRELOAD LD_LIBRARY_PATH
-LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:$PATH
 umask 022
 set -m +o history
 shopt -u nullglob failglob
-peak=0 job='' nonce='' out='' err='' feeder1='' feeder2='' muted1='' muted2=''
+most=$1 peak=0 job='' nonce='' out='' err='' feeder1='' feeder2='' muted1='' muted2=''
 exec {hush}<> <(:)
 
 nap() { local _; read -r -t "$1" -u "$hush" _; }
@@ -65,6 +67,8 @@ run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says it
             exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&-
             [[ $from = /dev/null ]] || rm -f -- "$from" 2>/dev/null
             echo 300 >/proc/self/oom_score_adj
+            trap '' XFSZ # a file that may not grow is an error to its writer, not its end
+            ulimit -f "$most"
             cd -- "$at" || exit 126
             "$@"
         )
@@ -141,6 +145,13 @@ folders() { # PATH...: make them real folders, parents first
     done
 }
 
+missing() { # PATH...: which of these folders are not there, in order, each ended by a NUL
+    local path
+    for path; do
+        [[ -d $path ]] && is_plain "$path/" || printf '%s\0' "$path" >&8
+    done
+}
+
 unpack() { # BYTES FOLDER...: a tar archive of so many bytes follows
     local bytes=$1 bad=0
     shift
@@ -155,6 +166,23 @@ unpack() { # BYTES FOLDER...: a tar archive of so many bytes follows
 drop() { # PATH
     is_plain "$1" || return 0
     rm -rf -- "$1"
+    [[ ! -e $1 && ! -L $1 ]] || is_empty "$1" # where something is mounted, the folder stays
+}
+
+is_empty() { # FOLDER
+    local there
+    [[ -d $1 && ! -L $1 ]] || return 1
+    for there in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+        [[ -e $there || -L $there ]] && return 1
+    done
+    return 0
+}
+
+present() { # PATH...: which of these are there and not behind a link, each ended by a NUL
+    local path
+    for path; do
+        if is_plain "$path" && [[ -e $path || -L $path ]]; then printf '%s\0' "$path" >&8; fi
+    done
 }
 
 pack() { # PATH...: runs as a command

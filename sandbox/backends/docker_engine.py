@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import docker
 import requests
+import urllib3.exceptions
 from docker.errors import APIError, DockerException, NotFound
 
 from sandbox.backends.docker_stream import DriverStream
+from sandbox.backends.docker_watch import written_bytes
 from sandbox.errors import Refused, SandboxUnavailable
 
 LABEL = "ratchet"
@@ -21,7 +24,12 @@ OWNER_LABEL = "ratchet.owner"
 HOST_LABEL = "ratchet.host"
 HOME_LABEL = "ratchet.home"
 
-_BROKEN = (DockerException, requests.exceptions.RequestException, OSError)
+_BROKEN = (
+    DockerException,
+    requests.exceptions.RequestException,
+    urllib3.exceptions.HTTPError,  # a stream that breaks off while it is read
+    OSError,
+)
 
 
 def one_line(text: object, limit: int = 400) -> str:
@@ -64,19 +72,19 @@ class Engine:
         """Let go of the connections."""
         self.api.close()
 
-    def create(self, config: Mapping[str, Any]) -> Container:
-        """A container that does not run yet. Raises SandboxUnavailable."""
-        with engine_errors("create a container"):
-            made = self.api.create_container_from_config(dict(config))
-        return Container(self, made["Id"])
-
 
 class Container:
-    """One container of ours."""
+    """One container of ours, whose name is known before it is made."""
 
-    def __init__(self, engine: Engine, key: str) -> None:
+    def __init__(self, engine: Engine, name: str) -> None:
         self.engine = engine
-        self.key = key
+        self.name = name
+        self._folders: tuple[str, ...] | None = None
+
+    def create(self, config: Mapping[str, Any]) -> None:
+        """Make it. Raises SandboxUnavailable."""
+        with engine_errors("create a container"):
+            self.engine.api.create_container_from_config(dict(config), self.name)
 
     def start(self) -> DriverStream:
         """Attach to the container's root process and start it.
@@ -86,12 +94,12 @@ class Container:
         api = self.engine.api
         with engine_errors("attach to a container"):
             sock = api.attach_socket(
-                self.key, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                self.name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         stream = _stream(sock)
         try:
             with engine_errors("start a container"):
-                api.start(self.key)
+                api.start(self.name)
         except SandboxUnavailable as error:
             stream.close()
             if "executable file not found" in str(error):
@@ -103,7 +111,7 @@ class Container:
         """Start another driver in the running container, for another user."""
         api = self.engine.api
         with engine_errors("run a command in a container"):
-            made = api.exec_create(self.key, list(command), stdin=True, user=user, workdir="/")
+            made = api.exec_create(self.name, list(command), stdin=True, user=user, workdir="/")
             return _stream(api.exec_start(made["Id"], socket=True))
 
     def inspect(self, *, has_size: bool = False) -> dict[str, Any]:
@@ -111,16 +119,34 @@ class Container:
         api = self.engine.api
         with engine_errors("look at a container"):
             answer = api._get(
-                api._url("/containers/{0}/json", self.key), params={"size": int(has_size)}
+                api._url("/containers/{0}/json", self.name), params={"size": int(has_size)}
             )
             found: dict[str, Any] = api._result(answer, True)
         return found
+
+    def written_bytes(self, enough: int) -> int:
+        """What was written to its own layer and volumes; see `docker_watch`.
+
+        Raises SandboxUnavailable.
+        """
+        if self._folders is None:
+            found = self.inspect()
+            layer: str = ((found.get("GraphDriver") or {}).get("Data") or {}).get("UpperDir", "")
+            mounts = [m["Source"] for m in found.get("Mounts") or () if m.get("Type") == "volume"]
+            is_near = bool(layer) and os.access(layer, os.R_OK | os.X_OK)
+            self._folders = (str(layer), *mounts) if is_near else ()
+        if self._folders:
+            with engine_errors("let a container be measured"):
+                return written_bytes(self._folders, enough)
+        return int(self.inspect(has_size=True).get("SizeRw") or 0)
 
     def why_ended(self) -> str:
         """One line about a container whose stream was lost."""
         try:
             state = self.inspect()["State"]
         except SandboxUnavailable as error:
+            if isinstance(error.__cause__, NotFound):
+                return "the container was removed from outside"
             return str(error)
         if state.get("Running"):
             return "the container runs but does not answer"
@@ -128,16 +154,21 @@ class Container:
             return "the container ran out of memory and ended"
         return f"the container was ended from outside (status {state.get('ExitCode')})"
 
-    def remove(self) -> None:
-        """End and remove it with its volumes; one that is gone is no error."""
+    def remove(self) -> bool:
+        """End and remove it with its volumes; False when there was none.
+
+        Raises SandboxUnavailable.
+        """
         try:
             with engine_errors("remove a container"):
-                self.engine.api.remove_container(self.key, v=True, force=True)
+                self.engine.api.remove_container(self.name, v=True, force=True)
         except SandboxUnavailable as error:
             cause = error.__cause__
-            is_going = isinstance(cause, APIError) and "already in progress" in str(cause)
-            if not (isinstance(cause, NotFound) or is_going):
+            if isinstance(cause, NotFound):
+                return False
+            if not (isinstance(cause, APIError) and "already in progress" in str(cause)):
                 raise
+        return True
 
 
 def _stream(answer: Any) -> DriverStream:

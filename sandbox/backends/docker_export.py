@@ -18,13 +18,13 @@ def exported(engine: Engine, key: str) -> Iterator[IO[bytes]]:
         answer = api._get(api._url("/containers/{0}/export", key), stream=True)
         api._raise_for_status(answer)
     try:
-        yield io.BufferedReader(_Raw(answer.raw), 1 << 20)
+        yield io.BufferedReader(Body(answer.raw), 1 << 20)
     finally:
         answer.close()
 
 
-class _Raw(io.RawIOBase):
-    """The body of an answer."""
+class Body(io.RawIOBase):
+    """The body of an answer, to be read once."""
 
     def __init__(self, body: Any) -> None:
         self._body = body
@@ -35,7 +35,7 @@ class _Raw(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """See RawIOBase."""
-        with engine_errors("export an image"):
+        with engine_errors("send a file system"):
             data: bytes = self._body.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 import time
@@ -9,9 +10,16 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+from sandbox.backends import docker_archive
 from sandbox.backends.docker_engine import Container, one_line
 from sandbox.backends.docker_stream import Answer, DriverStream, StreamLost, line_of, quoted
-from sandbox.backends.docker_tar import TarReader, folders_of, plain_parts, write_tar
+from sandbox.backends.docker_tar import (
+    Collection,
+    TarReader,
+    folders_of,
+    plain_parts,
+    write_tar,
+)
 from sandbox.backends.docker_usage import FILES, Counters, read_counters
 from sandbox.contracts import (
     OUTPUT_CAP_BYTES,
@@ -29,22 +37,18 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DRIVER_PROCESSES = 6
 """Processes of our own in a container, at most, beside those of the work."""
 
+_IDLE_PROCESSES = 4  # while a command of root runs
+_TOO_MANY_OPEN = b"Too many open files"  # EMFILE, as the C library says it
+_COMPLAINT_BYTES = 4096
+
 _FILES_SECONDS = 120.0
+_TAR_SAW_CHANGES = 1
 _KILL_SECONDS = 30.0
 _ROOT = frozenset(("", "root", "0", "0:0", "root:root"))
 
 
 class Keeper(Protocol):
     """What a sandbox needs of its back-end."""
-
-    @property
-    def driver(self) -> tuple[str, ...]:
-        """The command that starts a driver."""
-        ...
-
-    def disk_bytes(self, container: Container) -> int | None:
-        """What the container has written, in bytes."""
-        ...
 
     def watch(self, sandbox: DockerSandbox) -> None:
         """Look at the disk of this sandbox while a command runs."""
@@ -55,7 +59,7 @@ class Keeper(Protocol):
         ...
 
     def let_go(self, sandbox: DockerSandbox) -> None:
-        """It has ended; its place is free."""
+        """It is over: its container goes, now or as soon as that can be, and its place is free."""
         ...
 
 
@@ -69,6 +73,8 @@ class DockerSandbox:
         stream: DriverStream,
         image: Image,
         limits: EffectiveLimits,
+        *,
+        driver: Sequence[str],
     ) -> None:
         self.image = image
         self.limits = limits
@@ -76,12 +82,14 @@ class DockerSandbox:
         self.waited_seconds = 0.0
         self.container = container
         self._keeper = keeper
+        self._driver = driver
         self._stream = stream
         self._others: set[DriverStream] = set()
         self._lock = threading.Lock()
         self._is_stopped = False
         self._is_traced = False
         self._is_disk_full = False
+        self._has_many_descriptors = False
         self._given_bytes = 0
         self._last_usage = Usage()
 
@@ -118,6 +126,8 @@ class DockerSandbox:
             self._keeper.unwatch(self)
         if stdin and name not in _ROOT:
             self.remove_tree(source)
+        if answer.status:
+            self._has_many_descriptors |= _TOO_MANY_OPEN in answer.stderr[-_COMPLAINT_BYTES:]
         return ExecResult(
             exit_status=answer.status,
             stdout=answer.stdout,
@@ -150,7 +160,7 @@ class DockerSandbox:
 
     def _second_driver(self, user: str) -> DriverStream:
         self._check_running()
-        stream = self.container.open_driver(self._keeper.driver, user)
+        stream = self.container.open_driver(self._driver, user)
         with self._lock:
             self._others.add(stream)
         try:
@@ -209,17 +219,21 @@ class DockerSandbox:
 
     def write_files(self, files: Sequence[SandboxFile], at: str) -> None:
         """See `Sandbox.write_files`."""
-        folders = line_of(*folders_of(files, at))
-        if not files:
-            answer = self._ask(f"folders {folders}; say $?", _FILES_SECONDS)
-        else:
+        folders = folders_of(files, at)
+        line, archive = f"folders {line_of(*folders)}; say $?", b""
+        if files:
             archive = write_tar(files, at)
-            line = f"unpack {len(archive)} {folders}; say $?"
-            answer = self._ask(line, _FILES_SECONDS, payload=[archive])
-            self._given_bytes += len(archive)
-        if answer.status:
-            self._measure_disk()
-            raise SandboxUnavailable(f"files could not be written to {at} in the container")
+            line = f"unpack {len(archive)} {line_of(*folders)}; say $?"
+        if self._ask(line, _FILES_SECONDS, payload=[archive]).status:
+            self._put_by_engine(files, at, folders)
+        self._given_bytes += sum(len(file.data) for file in files)
+
+    def _put_by_engine(self, files: Sequence[SandboxFile], at: str, folders: Sequence[str]) -> None:
+        """For images without the tools, or whose tools were spoiled."""
+        answer = self._ask(f"missing {line_of(*folders)}; say 0", _FILES_SECONDS)
+        missing = [path for path in _paths(answer.stdout) if path in folders]
+        archive = write_tar(files, at, missing)
+        docker_archive.put(self.container.engine, self.container.name, archive)
 
     def remove_tree(self, path: str) -> None:
         """See `Sandbox.remove_tree`."""
@@ -235,12 +249,24 @@ class DockerSandbox:
     ) -> tuple[SandboxFile, ...]:
         """See `Sandbox.read_files`."""
         paths = ["/" + "/".join(plain_parts(source.source)) for source in sources]
-        if not paths:
-            return ()
-        reader = TarReader(sources, cap_bytes)
+        found = Collection(sources, cap_bytes)
+        reader = TarReader(found)
         line = f"run /dev/null / pack {line_of(*paths)}"
-        self._ask(line, _FILES_SECONDS, sink=reader.feed)
-        return reader.files()
+        answer = self._ask(line, _FILES_SECONDS, sink=reader.feed)
+        if reader.is_done or not (reader.is_begun or answer.status):
+            return found.files()
+        return self._read_by_engine(sources, paths, cap_bytes)
+
+    def _read_by_engine(
+        self, sources: Sequence[ArtifactSpec], paths: Sequence[str], cap_bytes: int
+    ) -> tuple[SandboxFile, ...]:
+        """As `_put_by_engine`."""
+        found = Collection(sources, cap_bytes)
+        answer = self._ask(f"present {line_of(*paths)}; say 0", _FILES_SECONDS)
+        for path in _paths(answer.stdout):
+            if path in paths:
+                docker_archive.collect(self.container.engine, self.container.name, path, found)
+        return found.files()
 
     def kill_all(self) -> None:
         """See `Sandbox.kill_all`."""
@@ -267,9 +293,15 @@ class DockerSandbox:
         disk = self._measure_disk()
         processes = counters.peak_processes
         if processes is not None:
-            processes = max(0, processes - DRIVER_PROCESSES + 2)
+            processes = max(0, processes - _IDLE_PROCESSES)
         if counters.refused_processes:
             processes = max(processes or 0, self.limits.processes)
+        looks = {
+            "memory": bool(counters.oom_kills),
+            "disk": self._is_disk_full,
+            "processes": bool(counters.refused_processes),
+            "descriptors": self._has_many_descriptors,
+        }
         return Usage(
             peak_memory_bytes=counters.peak_memory_bytes,
             cpu_seconds=counters.cpu_seconds,
@@ -277,37 +309,39 @@ class DockerSandbox:
             disk_bytes=disk,
             oom_kills=counters.oom_kills,
             is_disk_full=self._is_disk_full,
+            struck=tuple(name for name, has_struck in looks.items() if has_struck),
         )
 
     def look_at_disk(self) -> bool:
         """End everything when more was written than is allowed; whether it was so."""
         self._measure_disk()
         if self._is_disk_full:
-            self._sweep()
+            with contextlib.suppress(StreamLost):  # then its end is near, and says more
+                self._sweep()
         return self._is_disk_full
 
-    def _measure_disk(self) -> int | None:
+    def _measure_disk(self) -> int:
         """What was written, in bytes. What we put there ourselves counts for nothing."""
-        disk = self._keeper.disk_bytes(self.container)
-        if disk is not None and disk - self._given_bytes >= self.limits.disk_bytes:
-            self._is_disk_full = True
+        limit = self.limits.disk_bytes + self._given_bytes
+        disk = self.container.written_bytes(limit)
+        # A file that met its own ceiling, which is the same, is full too.
+        self._is_disk_full |= disk >= limit
         return disk
 
     # -- the end ------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """See `Sandbox.stop`. Raises SandboxUnavailable when the engine cannot remove it now."""
+        """See `Sandbox.stop`. What the engine cannot remove now is removed later."""
         with self._lock:
             if self._is_stopped:
                 return
             self._is_stopped = True
             streams = [self._stream, *self._others]
         try:
-            self.container.remove()
+            self._keeper.let_go(self)
         finally:
             for stream in streams:
                 stream.close()
-            self._keeper.let_go(self)
 
     def __enter__(self) -> Self:
         return self
@@ -325,3 +359,8 @@ def _words(command: Sequence[str]) -> Sequence[str]:
     if not command or "=" in command[0]:
         raise Refused(f"not the name of a program: {command[:1]!r}")
     return command
+
+
+def _paths(listing: bytes) -> list[str]:
+    """Paths that the driver listed, each ended by a NUL."""
+    return listing.decode("utf-8", "surrogateescape").split("\0")[:-1]
