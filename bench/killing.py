@@ -58,18 +58,21 @@ def kill_all(
 
 
 def drive(backend: str, home: Path, seeds: Path) -> None:
-    """Run trials until killed; say a line after the first ones. The child's part."""
+    """Run trials, two at once, until killed; say a line after the first one. The child's part."""
     cases = load_cases(seeds)
     with ways.opened(backend, home) as opened:
         runner = Runner(opened)
         for case in cases:
             opened.prepare(case.trial("oracle").image)
+        runner.run(cases[0].trial("oracle"))
         print("ready", flush=True)
+
+        def forever(first: int) -> None:
+            for case in itertools.islice(itertools.cycle(cases), first, None):
+                runner.run(case.trial("oracle"))
+
         with ThreadPoolExecutor(2) as pool:
-            endless = itertools.cycle(cases)
-            while True:
-                specs = [next(endless).trial("oracle") for _ in range(8)]
-                list(pool.map(runner.run, specs))
+            list(pool.map(forever, range(2)))
 
 
 def _start(backend: str, home: Path, seeds: Path) -> subprocess.Popen[str]:

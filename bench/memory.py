@@ -53,7 +53,7 @@ def slope(samples: Sequence[tuple[int, int]]) -> float:
 def watch(options: argparse.Namespace, cases: Sequence[Case], say: Callable[[str], None]) -> int:
     """Run `options.trials` trials per back-end; exit status 1 when memory grows."""
     verdicts = []
-    for name in options.backends:
+    for name in options.backends or ways.NAMES:
         with ways.opened(name, options.home) as backend:
             samples, helpers = sample(backend, cases, options.trials, max(options.concurrency))
         grown = slope(samples) * options.trials / 1000

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -17,7 +18,7 @@ from bench.harbor import Harbor, find_harbor
 from evolution.writing import write_bundle
 from sandbox.contracts import SandboxFile
 from tests.conftest import ROOT
-from tests.evolution.sample_bundles import sample_bundle
+from tests.evolution.sample_bundles import TASK_TOML, sample_bundle
 
 _SLOW = [pytest.mark.docker, pytest.mark.slow]
 KEYS = ["backend", "agent", "concurrency", "trials_per_minute", "seconds_per_trial"]
@@ -42,13 +43,15 @@ def home() -> Iterator[Path]:
         yield Path(name)
 
 
-def _run(home: Path, seeds: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    home: Path, seeds: Path, *arguments: str, extra: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "HARBOR"}
     words = ["bench/trials.py", "--seeds", str(seeds), "--home", str(home), *arguments]
     return subprocess.run(
         [sys.executable, *words],
         cwd=ROOT,
-        env=environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env={**environment, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **extra},
         capture_output=True,
         text=True,
         check=False,
@@ -104,6 +107,23 @@ def test_the_drivers_memory_is_watched(home: Path, tmp_path: Path) -> None:
 def test_a_folder_without_bundles_is_one_line(home: Path, tmp_path: Path) -> None:
     done = _run(home, tmp_path)
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+
+
+@pytest.mark.bubblewrap
+def test_what_cannot_run_the_bundles_is_left_out_unless_it_was_named(
+    home: Path, tmp_path: Path
+) -> None:
+    toml = TASK_TOML.replace("host_root = true", "host_root = false")
+    write_bundle(sample_bundle(task_toml=toml), tmp_path / "seeds" / "one")
+    done = _run(home, tmp_path / "seeds", "--backends", "bubblewrap")
+    assert done.returncode == 1
+    assert "use Docker" in done.stderr
+    nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/no.sock"}
+    done = _run(home, tmp_path / "seeds", extra=nowhere)
+    assert done.returncode == 1
+    assert "docker is left out: " in done.stdout
+    assert "bubblewrap is left out: " in done.stdout
+    assert "no back-end can run these bundles here" in done.stderr
 
 
 # --- Harbor -----------------------------------------------------------------------------------
