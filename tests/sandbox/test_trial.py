@@ -64,6 +64,14 @@ def runner(bubblewrap: BubblewrapBackend) -> Runner:
 
 @pytest.mark.bubblewrap
 class TestReal:
+    def test_tests_that_hang_are_told_with_both_causes(self, runner: Runner) -> None:
+        result = runner.run(_spec(verifier=_tests("sleep 60", timeout_seconds=1)))
+        assert result.outcome is Outcome.INFRA_ERROR
+        assert result.error.startswith("the verifier did not end within 1 s: ")
+        assert "its tests hang" in result.error
+        assert "machine was too busy" in result.error
+        assert "run it again alone" in result.error
+
     def test_an_honest_solution_passes(self, runner: Runner) -> None:
         solution = (SandboxFile("solve.sh", b"#!/bin/bash\n" + _HONEST.encode() + b"\n", 0o755),)
         solver = SolverSpec("oracle", solution, "/solution/solve.sh", timeout_seconds=20)
