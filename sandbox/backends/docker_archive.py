@@ -12,6 +12,7 @@ from typing import IO, cast
 from sandbox.backends.docker_engine import Engine, engine_errors
 from sandbox.backends.docker_export import Body
 from sandbox.backends.docker_tar import Collection, absolute
+from sandbox.backends.tar_end import Member, has_end
 from sandbox.errors import SandboxUnavailable
 
 
@@ -29,14 +30,20 @@ def collect(engine: Engine, name: str, path: str, into: Collection) -> None:
     api = engine.api
     with engine_errors("read files of a container"):
         answer = api._get(
-            api._url("/containers/{0}/archive", name), params={"path": path}, stream=True
+            api._url("/containers/{0}/archive", name),
+            params={"path": path},
+            headers={"Accept-Encoding": "identity"},  # or the engine compresses it
+            stream=True,
         )
         api._raise_for_status(answer)
     above = path.rpartition("/")[0]
     try:
-        with tarfile.open(fileobj=cast(IO[bytes], Body(answer.raw)), mode="r|") as tar:
+        stream = cast(IO[bytes], Body(answer.raw))
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member) as tar:
             for member in tar:
                 _take(tar, member, above, into)
+            if not has_end(tar):
+                raise SandboxUnavailable(f"the engine's archive of {path} broke off")
     except tarfile.TarError as error:
         raise SandboxUnavailable(f"the engine's archive of {path} broke off: {error}") from error
     finally:

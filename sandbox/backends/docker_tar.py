@@ -92,6 +92,7 @@ class Collection:
 
     def __init__(self, sources: Sequence[ArtifactSpec], cap_bytes: int) -> None:
         self._sources = {"/" + "/".join(plain_parts(spec.source)): spec for spec in sources}
+        self._deepest = MAX_DEPTH + 1 + max(map(_depth, self._sources), default=0)
         self._cap_bytes = cap_bytes
         self._room = cap_bytes
         self._found: dict[str, SandboxFile] = {}
@@ -99,6 +100,8 @@ class Collection:
 
     def source_of(self, path: str) -> str | None:
         """The source that a path is of; None when nobody asked for it, or it is left out."""
+        if _depth(path) > self._deepest:
+            raise TooDeep(f"folders are nested more than {MAX_DEPTH} deep")
         for source, spec in self._sources.items():
             head = source.rstrip("/") + "/"
             if path == source or (
@@ -109,7 +112,7 @@ class Collection:
 
     def add_folder(self, path: str, mode: int, source: str) -> None:
         """Take note of a folder, which counts if nothing is in it."""
-        if path.count("/") - source.rstrip("/").count("/") > MAX_DEPTH:
+        if _depth(path) - _depth(source) > MAX_DEPTH:
             raise TooDeep(f"folders are nested more than {MAX_DEPTH} deep")
         if self._sources[source].has_folders:
             self._count(0)
@@ -226,6 +229,10 @@ class TarReader:
 
     def _long_link(self, data: bytes) -> None:
         self._link = data.rstrip(b"\0")
+
+
+def _depth(path: str) -> int:
+    return path.rstrip("/").count("/")
 
 
 def _folders_above(path: str, known: set[str]) -> set[str]:

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tarfile import EOFHeaderError  # type: ignore[attr-defined]
-from typing import IO, Self
+from typing import IO
 
+from sandbox.backends.tar_end import Member, has_end
 from sandbox.errors import ImageBuildFailed, SandboxUnavailable, TooLarge
 
 MAX_BYTES = 64 * 1024**3
@@ -64,14 +64,14 @@ def unpack(stream: IO[bytes], folder: Path, owners: Owners, objects: Path) -> No
             mode="r|",
             bufsize=_STREAM_BYTES,
             errors="surrogateescape",
-            tarinfo=_Member,
+            tarinfo=Member,
         ) as archive:
             for count, member in enumerate(archive):
                 archive.members.clear()  # type: ignore[attr-defined]  # or it keeps them all
                 if count > MAX_ENTRIES:
                     raise TooLarge(f"the image has more than {MAX_ENTRIES} files")
                 tree.take(archive, member)
-            if not getattr(archive, "has_end", False):
+            if not has_end(archive):
                 raise SandboxUnavailable("the image's archive is broken: it has no end")
         tree.finish()
     except tarfile.TarError as error:
@@ -80,19 +80,6 @@ def unpack(stream: IO[bytes], folder: Path, owners: Owners, objects: Path) -> No
         raise SandboxUnavailable(f"the image's archive is broken: {text}") from error
     finally:
         tree.close()
-
-
-class _Member(tarfile.TarInfo):
-    """An entry. The archive is told when its end mark came: a stream that breaks off has none."""
-
-    @classmethod
-    def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        """See TarInfo."""
-        try:
-            return super().fromtarfile(tarfile)
-        except EOFHeaderError:
-            tarfile.has_end = True  # type: ignore[attr-defined]
-            raise
 
 
 class _Tree:
