@@ -15,7 +15,7 @@ PROTOCOL_VERSION = 1
 
 FULL_ORACLE_RUNS = 20
 """Runs of the reference solution in the full protocol: flaky at most 14 % when all pass."""
-FULL_NOP_RUNS = 5
+FULL_NOP_RUNS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     "parent_solution": (_A, _A, _B, _B),
     "mutants": (_A, _A, _B, _B),
     "hermetic": (_N, _A, _N, _B),
+    "alternatives": (_N, _A, _N, _B),
+    "exploits": (_N, _A, _N, _B),
 }
 """The gates in the order in which they are asked."""
 

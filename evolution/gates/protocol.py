@@ -14,10 +14,12 @@ from dataclasses import replace
 from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig, Subject, Verdict
 from evolution.gates import (
+    alternatives,
     build,
     contract,
     demand,
     demands,
+    exploits,
     format,
     headroom,
     hermetic,
@@ -56,6 +58,8 @@ TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
     (parent_solution.GATE, parent_solution.check),
     (mutants.GATE, mutants.check),
     (hermetic.GATE, hermetic.check),
+    (alternatives.GATE, alternatives.check),
+    (exploits.GATE, exploits.check),
 )
 GATES = (
     *(name for name, _ in STATIC),
