@@ -201,7 +201,12 @@ def _start_bwrap(config: wire.Header, request: wire.Header, box: Box) -> None:
         os.waitpid(box.bwrap_pid, 0)
         os.close(box.bwrap_fd)
         os.close(box.keeper_fd)
-        _start_with(config, request, box, "/bin/sh")
+        try:
+            _start_with(config, request, box, "/bin/sh")
+        except Failed as failure:
+            if "execvp /bin/sh" in failure.reason:
+                raise Failed("the first process", "the image has no /bin/sh") from None
+            raise
 
 
 def _start_with(config: wire.Header, request: wire.Header, box: Box, shell: str) -> None:

@@ -52,6 +52,7 @@ def tars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "hostile.tar").write_bytes(small_image(links))
     (folder / "bashless.tar").write_bytes(small_image(without=["bash"]))
+    (folder / "shellless.tar").write_bytes(small_image(without=["bash", "sh"]))
     return folder
 
 
@@ -122,6 +123,8 @@ def test_an_image_without_bash_starts_too(backend: BubblewrapBackend) -> None:
         sandbox.exec(["sh", "-c", "(sleep 60 &) ; (sleep 60 &)"], timeout_seconds=20)
         sandbox.kill_all()
         assert sandbox.exec(["bash"], timeout_seconds=20).exit_status == 127
+    with pytest.raises(SandboxUnavailable, match="the image has no /bin/sh$"):
+        backend.start(_image(backend, "shellless"), Limits(), NetworkPolicy())
 
 
 @pytest.mark.bubblewrap
