@@ -142,7 +142,9 @@ def outputs(before: Iterable[SandboxFile], after: Iterable[SandboxFile]) -> tupl
 
 
 def _by_path(files: Iterable[SandboxFile]) -> Mapping[str, SandboxFile]:
-    return {file.path: file for file in files if not _NOISE.search(file.path)}
+    """The files; an empty folder, which ends with a slash, is none: what fills it is new."""
+    kept = (file for file in files if not file.path.endswith("/"))
+    return {file.path: file for file in kept if not _NOISE.search(file.path)}
 
 
 def _parents(path: str) -> list[str]:

@@ -77,6 +77,8 @@ def test_only_who_has_not_said_how_is_rearranged() -> None:
         ((), ("/app/a.txt",), ("/app/a.txt",)),
         (("/app/in",), ("/app/in", "/app/out/a", "/app/out/deep/b"), ("/app/out",)),
         (("/app/in/a",), ("/app/in/a", "/app/in/b"), ("/app/in/b",)),
+        (("/app/out/",), ("/app/out/a",), ("/app/out",)),
+        (("/app/",), ("/app/a", "/app/new/"), ("/app/a",)),
         (("/app/in/a",), ("/app/in/a", "/app/__pycache__/x.pyc"), None),
         (("/app/in/a",), ("/app/in/a",), None),
         (("/app/gone", "/app/a"), ("/app/a", "/app/b"), None),
