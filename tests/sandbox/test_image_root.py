@@ -123,7 +123,7 @@ def test_an_image_without_bash_starts_too(backend: BubblewrapBackend) -> None:
         sandbox.exec(["sh", "-c", "(sleep 60 &) ; (sleep 60 &)"], timeout_seconds=20)
         sandbox.kill_all()
         assert sandbox.exec(["bash"], timeout_seconds=20).exit_status == 127
-    with pytest.raises(SandboxUnavailable, match="the image has no /bin/sh$"):
+    with pytest.raises(SandboxUnavailable, match=r"the image has no /bin/sh$"):
         backend.start(_image(backend, "shellless"), Limits(), NetworkPolicy())
 
 
