@@ -55,6 +55,7 @@ TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     "demands": (_A, _A, _B, _B),
     "parent_solution": (_A, _A, _B, _B),
     "mutants": (_A, _A, _B, _B),
+    "image_leak": (_N, _A, _N, _B),
     "hermetic": (_N, _A, _N, _B),
     "alternatives": (_N, _A, _N, _B),
     "exploits": (_N, _A, _N, _B),
