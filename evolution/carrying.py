@@ -143,7 +143,7 @@ def outputs(before: Iterable[SandboxFile], after: Iterable[SandboxFile]) -> tupl
 
 def _by_path(files: Iterable[SandboxFile]) -> Mapping[str, SandboxFile]:
     """The files; an empty folder, which ends with a slash, is none: what fills it is new."""
-    kept = (file for file in files if not file.path.endswith("/"))
+    kept = (file for file in files if not file.is_folder)
     return {file.path: file for file in kept if not _NOISE.search(file.path)}
 
 
