@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.proxy import EngineProxy
 from sandbox import reaper
+from sandbox.backends import docker_reaper
 from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.backends.docker import DockerBackend
 from sandbox.base import Backend
@@ -69,3 +70,5 @@ def engine_socket() -> Path:
 def reap(name: str, home: Path) -> None:
     """One pass of the reaper over what a back-end of this home could have left."""
     reaper.reap(home / "sandboxes", home / "cache")
+    if name != "bubblewrap":
+        docker_reaper.reap_engine()

@@ -5,6 +5,7 @@ A back-end is made when a trial first needs it, and lives as long as the process
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -201,7 +202,13 @@ def worker_name() -> str:
 def reap() -> None:
     """Remove what no living process owns, and now and then images past their budget."""
     folders = [_home() / "sandboxes"]
-    if time.monotonic() - _seen.get("pruned", float("-inf")) > PRUNE_SECONDS:
+    is_time_to_prune = time.monotonic() - _seen.get("pruned", float("-inf")) > PRUNE_SECONDS
+    if is_time_to_prune:
         _seen["pruned"] = time.monotonic()
         folders.append(_cache() / "images")
     reaper.reap(*folders)
+    if has_engine():
+        from sandbox.backends import docker_reaper
+
+        with contextlib.suppress(SandboxError):  # it went away: the next pass finds the same
+            docker_reaper.reap_engine(_cache() if is_time_to_prune else None)

@@ -33,6 +33,7 @@ from sandbox.backends.docker_engine import (
 )
 from sandbox.backends.docker_images import BACKEND, ImageStore
 from sandbox.backends.docker_profile import MASKED_PATHS, seccomp_profile
+from sandbox.backends.docker_reaper import home_label, host_label
 from sandbox.backends.docker_sandbox import DRIVER_PROCESSES, DockerSandbox
 from sandbox.backends.docker_watch import Watch
 from sandbox.contracts import Image, ImageSpec, Limits, Mount, NetworkMode, NetworkPolicy
@@ -310,12 +311,9 @@ class DockerBackend:
 
 
 def labels(home: Path) -> dict[str, str]:
-    """Whose things these are: the process, the machine since its start, the folder of images."""
-    import hashlib
-
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    """Whose things these are: the process, those who can see it, the folder of images."""
     return {
         OWNER_LABEL: owner_label(os.getpid()),
-        HOST_LABEL: boot,
-        HOME_LABEL: hashlib.sha256(os.fsencode(home)).hexdigest()[:12],
+        HOST_LABEL: host_label(),
+        HOME_LABEL: home_label(home),
     }

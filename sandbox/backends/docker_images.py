@@ -75,7 +75,7 @@ class ImageStore:
         digest = spec.digest
         with self._lock:
             known = self._known.get(digest)
-        if known is None:
+        if known is None or not self._used(digest).exists():  # the reaper may have removed it
             with self._alone(digest):
                 known = self._found(spec, digest)
                 made = known or self._build(spec, digest)
@@ -94,7 +94,10 @@ class ImageStore:
     def _use(self, digest: str) -> None:
         """Remember when an image was used last."""
         with contextlib.suppress(OSError):
-            (self.folder / "used" / digest).touch()
+            self._used(digest).touch()
+
+    def _used(self, digest: str) -> Path:
+        return self.folder / "used" / digest
 
     @contextlib.contextmanager
     def _alone(self, digest: str) -> Iterator[None]:
