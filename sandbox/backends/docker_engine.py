@@ -15,7 +15,7 @@ import urllib3.exceptions
 from docker.errors import APIError, DockerException, NotFound
 
 from sandbox.backends.docker_stream import DriverStream
-from sandbox.backends.docker_watch import written_bytes
+from sandbox.backends.docker_watch import held_bytes, written_bytes
 from sandbox.errors import Refused, SandboxUnavailable
 
 LABEL = "ratchet"
@@ -80,6 +80,7 @@ class Container:
         self.engine = engine
         self.name = name
         self._folders: tuple[str, ...] | None = None
+        self._first_pid = 0
 
     def create(self, config: Mapping[str, Any]) -> None:
         """Make it. Raises SandboxUnavailable."""
@@ -125,7 +126,8 @@ class Container:
         return found
 
     def written_bytes(self, enough: int) -> int:
-        """What was written to its own layer and volumes; see `docker_watch`.
+        """What was written to its own layer and volumes, deleted files included while they are
+        open; see `docker_watch`.
 
         Raises SandboxUnavailable.
         """
@@ -135,9 +137,10 @@ class Container:
             mounts = [m["Source"] for m in found.get("Mounts") or () if m.get("Type") == "volume"]
             is_near = bool(layer) and os.access(layer, os.R_OK | os.X_OK)
             self._folders = (str(layer), *mounts) if is_near else ()
+            self._first_pid = int((found.get("State") or {}).get("Pid") or 0)
         if self._folders:
             with engine_errors("let a container be measured"):
-                return written_bytes(self._folders, enough)
+                return written_bytes(self._folders, enough) + held_bytes(self._first_pid)
         return int(self.inspect(has_size=True).get("SizeRw") or 0)
 
     def why_ended(self) -> str:
