@@ -366,7 +366,11 @@ def _limits_struck(spec: TrialSpec, usage: Usage) -> list[str]:
 
 def _limit_struck(sandbox: Sandbox) -> str:
     usage = sandbox.usage()
-    return "memory" if usage.oom_kills else "disk" if usage.is_disk_full else ""
+    if usage.oom_kills:
+        return "memory"
+    if usage.is_disk_full:
+        return "disk"
+    return "processes" if "processes" in usage.struck else ""
 
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:

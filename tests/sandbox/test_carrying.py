@@ -135,13 +135,14 @@ def test_an_image_that_brings_its_tests_keeps_them(runner: Runner) -> None:
     assert result.outcome is Outcome.PASS, result
 
 
+_FORK = "for (1..60) { $p = fork // last; $p or do { sleep 1; exit } } sleep 1"
 _OPEN = 'while (open my $f, "<", "/dev/null") { push @x, $f }'
 
 
 @pytest.mark.parametrize(
     ("solve", "limits", "struck"),
     [
-        ("for n in $(seq 60); do sleep 2 & done; sleep 0.3", Limits(processes=20), "processes"),
+        (f"perl -e '{_FORK}'", Limits(processes=20), "processes"),
         (f"perl -e '{_OPEN} die $!'", Limits(descriptors=40), "descriptors"),
         (f"perl -e '{_OPEN} sleep 1'", Limits(descriptors=50), "descriptors"),
         (f"head -c {20 * MIB} /dev/zero > big", Limits(disk_bytes=8 * MIB), "disk"),
@@ -182,3 +183,10 @@ def test_links_among_the_outputs_and_to_the_image_are_carried(runner: Runner) ->
     judge = "[ $(cat /app/out/a) = 1 ] && [ -f /app/out/b ] && [ -f /app/out/c ]"
     solve = "cd out; echo 1 > x; ln -s x a; ln -s /app/kept/one.txt b; ln -s ../kept/one.txt c"
     assert runner.run(_spec(solve, judge)).outcome is Outcome.PASS
+
+
+def test_tests_that_hit_the_process_limit_are_no_verdict(runner: Runner) -> None:
+    judge = f"perl -e '{_FORK}; exit 1'"
+    result = runner.run(_spec("true", judge, limits=Limits(processes=20)))
+    assert result.outcome is Outcome.INVALID_REWARD, result
+    assert "the processes limit struck" in result.error
