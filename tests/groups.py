@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+BASE_IMAGE = "debian:bookworm-slim"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -42,13 +43,13 @@ def has_user_namespaces() -> bool:
 
 
 def has_docker() -> bool:
-    """Whether a Docker engine answers."""
+    """Whether a Docker engine answers, and has the image that environments here are built from."""
     import docker
 
     with contextlib.suppress(docker.errors.DockerException, OSError):
         client = docker.from_env(timeout=3)
         try:
-            return bool(client.ping())
+            return bool(client.images.get(BASE_IMAGE))
         finally:
             client.close()
     return False
@@ -78,7 +79,11 @@ GROUPS = (
         lambda: shutil.which("redis-server") is not None,
         "no redis-server on PATH: install the package redis-server",
     ),
-    Group("docker", has_docker, "no Docker engine answers: start one, or set DOCKER_HOST"),
+    Group(
+        "docker",
+        has_docker,
+        f"no Docker engine with {BASE_IMAGE} answers: .ci/engine makes one, or set DOCKER_HOST",
+    ),
     Group(
         "interop",
         has_harbor,
