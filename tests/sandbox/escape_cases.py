@@ -13,9 +13,7 @@ from tests.sandbox import (
     escape_cases_host,
 )
 
+CALLS = escape_cases_calls.CASES
+OTHERS = (*escape_cases_host.CASES, *escape_cases_files.CASES)
 BOMBS = escape_cases_bombs.CASES
-CASES = (
-    *escape_cases_calls.CASES,
-    *escape_cases_host.CASES,
-    *escape_cases_files.CASES,
-)
+CASES = (*CALLS, *OTHERS)

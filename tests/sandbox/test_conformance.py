@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sandbox.backends.fake import FakeBackend, FakeCommand, ScriptExhausted
 from tests.sandbox import conformance
 from tests.sandbox.conformance import Bench
-from tests.sandbox.kinds import KINDS
-
-Check = Callable[[Bench], None]
+from tests.sandbox.kinds import KINDS, Check, each_of
 
 ALL = conformance.PROTOCOL + conformance.REAL
 
 
-@pytest.mark.parametrize("check", conformance.PROTOCOL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", each_of(conformance.PROTOCOL))
 def test_fake(check: Check) -> None:
     backend: list[FakeBackend] = []
 
@@ -40,6 +36,6 @@ def test_the_suite_does_not_shrink() -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("check", ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", each_of(ALL))
 def test_back_end(check: Check, any_bench: Bench) -> None:
     check(any_bench)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.sandbox import escape_cases
 from tests.sandbox.conformance import Bench
-from tests.sandbox.kinds import KINDS
+from tests.sandbox.kinds import KINDS, Check, each_of
 
 ALL = escape_cases.CASES + escape_cases.BOMBS
 
@@ -18,6 +16,6 @@ def test_the_suite_does_not_shrink() -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.__name__)
-def test_escape(case: Callable[[Bench], None], any_bench: Bench) -> None:
+@pytest.mark.parametrize("case", each_of(ALL, slow=escape_cases.BOMBS))
+def test_escape(case: Check, any_bench: Bench) -> None:
     case(any_bench)

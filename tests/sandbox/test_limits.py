@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from sandbox.contracts import Limits
@@ -11,13 +9,17 @@ from sandbox.errors import Refused
 from sandbox.limits import DEFAULT_DISK_BYTES, resolve_limits
 from tests.sandbox import limit_cases
 from tests.sandbox.conformance import Bench
-from tests.sandbox.kinds import KINDS
+from tests.sandbox.kinds import KINDS, Check, each_of
 
 
 @KINDS
-@pytest.mark.parametrize("case", limit_cases.CASES, ids=lambda case: case.__name__)
-def test_limit(case: Callable[[Bench], None], any_bench: Bench) -> None:
+@pytest.mark.parametrize("case", each_of(limit_cases.CASES))
+def test_limit(case: Check, any_bench: Bench) -> None:
     case(any_bench)
+
+
+def test_the_suite_does_not_shrink() -> None:
+    assert len({case.__name__ for case in limit_cases.CASES}) == len(limit_cases.CASES) >= 12
 
 
 def test_what_was_not_asked_for_gets_a_default() -> None:
