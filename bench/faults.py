@@ -43,6 +43,8 @@ from sandbox.trial import Runner
 
 UNDISTURBED = "none"
 SHOWN_PROBLEMS = 20
+ENDED_WITHIN_SECONDS = 30.0
+"""No fault may hold a trial up for longer, unless those beside it take half as long unstruck."""
 
 
 class Turnstile:
@@ -90,6 +92,7 @@ class Tally:
     missed: int = 0
     problems: list[str] = field(default_factory=list)
     undisturbed_seconds: list[float] = field(default_factory=list)
+    struck_seconds: list[tuple[int, float]] = field(default_factory=list)
     drift: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, number: int, chosen: Plan | None, done: list[str], result: TrialResult) -> None:
@@ -100,8 +103,21 @@ class Tally:
         self.counts[fault, done[0] if done else "", shown(result)] += 1
         if fault == UNDISTURBED:
             self.undisturbed_seconds.append(result.seconds)
+        else:
+            self.struck_seconds.append((number, result.seconds))
         if problem := misreport(chosen, done, result):
             self.problems.append(f"trial {number}: {problem}")
+
+    def finish(self, drift: dict[str, tuple[int, int]]) -> None:
+        """Judge what can be judged at the end only."""
+        self.drift = drift
+        self.problems += _drifted(drift)
+        most = max(ENDED_WITHIN_SECONDS, 2 * max(self.undisturbed_seconds, default=0.0))
+        self.problems += [
+            f"trial {number}: it took {seconds:.0f} s"
+            for number, seconds in self.struck_seconds
+            if seconds > most
+        ]
 
     @property
     def is_clean(self) -> bool:
@@ -180,8 +196,7 @@ def run_faulty(
     with ThreadPoolExecutor(concurrency) as pool:
         list(pool.map(one, range(trials)))
     after = _own_state(proxy)
-    tally.drift = {name: (before[name], after[name]) for name in before}
-    tally.problems += _drifted(tally.drift, concurrency)
+    tally.finish({name: (before[name], after[name]) for name in before})
     return tally
 
 
@@ -197,11 +212,11 @@ def _own_state(proxy: EngineProxy | None) -> dict[str, int]:
     }
 
 
-def _drifted(drift: dict[str, tuple[int, int]], concurrency: int) -> list[str]:
-    """What grew more than idle connections, and helpers of so many trials at once, explain."""
+def _drifted(drift: dict[str, tuple[int, int]]) -> list[str]:
+    """What grew more than idle connections and helper threads explain."""
     allowed = {
         "descriptors": 32,
-        "threads": 4 * concurrency,
+        "threads": 8,
         "resident KiB": 64 * 1024,
         "containers": 0,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,15 @@ def test_an_undisturbed_trial_must_pass(case: Case) -> None:
     tally = Tally()
     tally.add(1, missed, [], _FULL)
     assert (tally.missed, tally.is_clean) == (1, True)
+
+
+def test_drift_and_faults_that_hold_a_trial_up_are_problems(case: Case) -> None:
+    chosen = _planned(case, Fault.SANDBOX, is_work_done=True)
+    tally = Tally()
+    tally.add(1, chosen, ["container killed"], replace(_BROKEN, seconds=29.0))
+    tally.add(2, chosen, ["container killed"], replace(_BROKEN, seconds=31.0))
+    tally.finish({"descriptors": (10, 12), "threads": (1, 1), "containers": (0, 0)})
+    assert tally.problems == ["trial 2: it took 31 s"]
+    tally = Tally()
+    tally.finish({"descriptors": (10, 100), "threads": (1, 1), "containers": (0, 1)})
+    assert [problem.split()[1] for problem in tally.problems] == ["descriptors", "containers"]
