@@ -10,7 +10,7 @@ from evolution.gates.policy import Depth, Policy, Reach, reach
 
 __all__ = ["PROTOCOL_VERSION", "Case", "Depth", "Policy", "candidate", "child_subject"]
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """Raised whenever a gate's meaning changes; earlier verdicts are stale then."""
 
 FULL_ORACLE_RUNS = 20

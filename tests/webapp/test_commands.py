@@ -11,11 +11,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from evolution.exporting import verify_export
+from evolution.gates.policy import TABLE
+from tests.evolution.real_sandbox import orders
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.lifecycle import RunStatus
 from webapp.management.reporting import find_environments
 from webapp.models import Blob, EvolutionRun, Role
-from webapp.services import datasets, reviews
+from webapp.services import datasets, environments, reviews
 
 COMMANDS = sorted(
     path.stem
@@ -89,6 +91,20 @@ def test_an_environment_that_cannot_be_read_hides_no_verdict_of_another() -> Non
     assert (whole.verification, broken.verification) == ("invalid", "errored")
     row = broken.verifications.get()
     assert (row.status, row.error) == ("errored", "the command that verified it met an error")
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_full_protocol_asks_the_expensive_gates_too() -> None:
+    seed, _ = environments.import_seed(orders(), name="tests/orders", origin="tests")
+    out = StringIO()
+    call_command("verify", str(seed.pk), "--full", "--json", "--sandbox", "bubblewrap", stdout=out)
+    (row,) = json.loads(out.getvalue())["verifications"]
+    assert row["verdict"] == "passed"
+    assert list(row["gates"]) == list(TABLE)
+    assert row["gates"]["oracle"]["figures"]["runs"] == 20
+    assert row["sandboxes"] <= 180
 
 
 @pytest.mark.django_db(transaction=True)

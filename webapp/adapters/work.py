@@ -10,10 +10,11 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+from evolution.bundle import Bundle
 from evolution.contracts import StepConfig
 from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
-from evolution.gates.protocol import verify_bundle
+from evolution.gates.protocol import Depth, verify_bundle
 from evolution.ports import Author
 from sandbox.base import TrialRunner
 from webapp.adapters.journal import DatabaseJournal, DatabaseTrialLog
@@ -23,6 +24,7 @@ from webapp.services import leases, runs, steps, verifications
 from webapp.services.environments import load_mutation, load_subject
 from webapp.services.errors import TransitionRefused
 from webapp.services.leases import HEARTBEAT_SECONDS, Leased
+from webapp.store import load_bundle
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +59,9 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author: Author, worker: st
     return True
 
 
-def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:
+def work_on_verification(
+    verification_id: int, runner_for: RunnerFor, worker: str, depth: Depth = Depth.QUICK
+) -> bool:
     """Carry out one verification; False when it is not ours to do."""
     verification = Verification.objects.filter(pk=verification_id).first()
     if verification is None or not leases.claim(verification):
@@ -71,6 +75,8 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
             runner_for(_party(environment)),
             DatabaseTrialLog(verification),
             parent=None if environment.parent is None else load_subject(environment.parent),
+            depth=depth,
+            others=_elder_siblings(environment) if depth is Depth.FULL else (),
         )
     try:
         verifications.record_verdict(verification, verdict)
@@ -86,6 +92,14 @@ def _party(environment: Environment) -> str:
     """On whose behalf an environment is verified: a run that waits for it, or a person."""
     run = environment.lineage.runs.filter(status=RunStatus.RUNNING).order_by("pk").first()
     return "a person" if run is None else f"run {run.pk}"
+
+
+def _elder_siblings(environment: Environment) -> tuple[tuple[str, Bundle], ...]:
+    """What the same parent had before, by name: a child must not repeat it."""
+    if environment.parent is None:
+        return ()
+    elder = environment.parent.children.filter(pk__lt=environment.pk).order_by("pk")
+    return tuple((f"{one.name} ({one.short_digest})", load_bundle(one)) for one in elder)
 
 
 @contextmanager

@@ -8,13 +8,9 @@ from django import forms
 from django.http import QueryDict
 
 from evolution.directions import Aspect, Direction
+from evolution.gates.protocol import GATES
 from webapp.lifecycle import ReviewStatus, VerificationStatus
 from webapp.selectors.environments import EnvironmentFilter
-
-GATES = (
-    *("format", "build", "oracle", "nop", "demand", "demands", "parent_solution", "mutants"),
-    "headroom",
-)
 
 
 def _choices(values: Any, empty: str) -> list[tuple[str, str]]:

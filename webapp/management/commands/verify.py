@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from evolution.gates.protocol import Depth
 from evolution.plain_text import plain
 from webapp import dispatch, wiring
 from webapp.adapters import work
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   manage.py verify nginx-log-forensics      by id, digest or name
   manage.py verify --all --sandbox docker   on their real images
   manage.py verify --all --json
+  manage.py verify --all --full             before a dataset is frozen: all gates, 20 oracle runs
 """
 
 MARKS = {"passed": "ok", "failed": "FAIL", "inconclusive": "?", "not_applicable": "–"}
@@ -39,6 +41,7 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("environments", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="every environment")
+        parser.add_argument("--full", action="store_true", help="the expensive gates, too")
         add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
@@ -52,7 +55,8 @@ class Command(BaseCommand):
             else find_environments(options["environments"])
         )
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            work = {e: pool.submit(_verify, e, options["sandbox"]) for e in wanted}
+            depth = Depth.FULL if options["full"] else Depth.QUICK
+            work = {e: pool.submit(_verify, e, options["sandbox"], depth) for e in wanted}
         if not work:
             raise CommandError("nothing to verify; import environments first")
         # One that ended in an error hides nothing of the others.
@@ -92,7 +96,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{environment.name}: {error}")
 
 
-def _verify(environment: Environment, sandbox: str) -> Verification:
+def _verify(environment: Environment, sandbox: str, depth: Depth) -> Verification:
     """One new verification, carried out in this thread."""
     try:
         with dispatch.muted():
@@ -102,6 +106,7 @@ def _verify(environment: Environment, sandbox: str) -> Verification:
                     verification.pk,
                     lambda party: wiring.runner(party, sandbox),
                     wiring.worker_name(),
+                    depth,
                 )
             finally:  # after an error it would look as if somebody worked on it
                 leases.give_up(verification, "the command that verified it met an error")
