@@ -100,6 +100,14 @@ class Server:
         cgroups.remove(paths)
 
 
+def _forget_signals() -> None:
+    """What our owner ignores or blocks (a job of a shell ignores SIGQUIT) is not for commands."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def _answer(sock: socket.socket, error: OSError) -> None:
     with contextlib.suppress(OSError):  # it may be that nobody waits for the answer any more
         wire.send(sock, {"error": f"{error.strerror or error}", "step": "starting a warden"})
@@ -115,6 +123,7 @@ def main() -> None:
         return
     os.chdir("/")
     os.umask(0o022)
+    _forget_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     kernel.set_process_name(b"ratchet-server")

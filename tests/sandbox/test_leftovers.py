@@ -214,3 +214,29 @@ def test_the_reaper_removes_ours_and_leaves_what_is_not(tmp_path: Path) -> None:
         for process in sleeps:
             process.kill()
             process.wait()
+
+
+_DEAF_OWNER = """
+import pathlib, signal, sys
+signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+from sandbox.backends.bubblewrap import BubblewrapBackend
+from sandbox.contracts import Limits, NetworkPolicy
+from tests.sandbox.conformance import image_spec
+home = pathlib.Path(sys.argv[1])
+backend = BubblewrapBackend(home / 'r', home / 'c')
+with backend.start(backend.prepare(image_spec()), Limits(), NetworkPolicy()) as sandbox:
+    for name in ('QUIT', 'USR1', 'USR2'):
+        done = sandbox.exec(['bash', '-c', f'kill -{name} $$; exit 0'], timeout_seconds=20)
+        print(done.exit_status)
+backend.close()
+"""
+
+
+@pytest.mark.bubblewrap
+def test_signals_that_the_owner_ignores_reach_commands(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _DEAF_OWNER, str(tmp_path)]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+    expected = [128 + number for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)]
+    assert [int(line) for line in done.stdout.split()] == expected
