@@ -228,7 +228,8 @@ home = pathlib.Path(sys.argv[1])
 backend = BubblewrapBackend(home / 'r', home / 'c')
 with backend.start(backend.prepare(image_spec()), Limits(), NetworkPolicy()) as sandbox:
     for name in ('QUIT', 'USR1', 'USR2'):
-        done = sandbox.exec(['bash', '-c', f'kill -{name} $$; exit 0'], timeout_seconds=20)
+        command = ['perl', '-e', 'kill shift, $$; exit 0', name]
+        done = sandbox.exec(command, timeout_seconds=20)
         print(done.exit_status)
 backend.close()
 """
