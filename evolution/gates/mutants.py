@@ -32,13 +32,7 @@ from evolution.gates.mutation.equivalence import State, effective, is_equivalent
 from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.mutation.solutions import solution_mutants
 from evolution.gates.mutation.states import state_mutants
-from evolution.gates.specs import (
-    nop_asks,
-    oracle_asks,
-    reference_files,
-    solution_spec,
-    state_spec,
-)
+from evolution.gates.specs import nop_asks, oracle_asks, reference_files, solution_spec, state_spec
 from sandbox.contracts import (
     Outcome,
     SandboxFile,
@@ -55,6 +49,7 @@ LEAST_SCORE = 0.8
 SOLUTION_SHARE = 0.3
 """The part of the first round that damages the solution; these cost a whole trial each."""
 ROUNDS = 4
+SILENT = "notices none"
 AIMED = 6
 """Damages per round to what the newest demand delivers."""
 _RUNGS = (10.0, 30.0)
@@ -67,6 +62,8 @@ class Tally:
     verifier: VerifierSpec
     image: tuple[SandboxFile, ...]
     whole: State
+    checks: frozenset[str] = frozenset()
+    """The names of all checks, as the reference solution's run reports them."""
     seen: set[str] = field(default_factory=set)
     judged: list[tuple[Mutant, str, TrialResult]] = field(default_factory=list)
     equivalent: int = 0
@@ -115,7 +112,8 @@ def check(case: Case) -> Steps:
     if not oracle.state:
         return not_applicable(GATE, "no declared artifact: what is left cannot be told apart")
     verifier, image = whole.spec.verifier, nop.state or ()
-    tally = Tally(verifier, image, effective(verifier, image, oracle.state))
+    checks = frozenset(check.name for check in oracle.checks)
+    tally = Tally(verifier, image, effective(verifier, image, oracle.state), checks)
     parts = yield from _parts(case)
     yield from _rounds(case, tally, oracle, oracle.state, parts)
     return judge(case, tally, parts)
@@ -240,7 +238,9 @@ def judge(case: Case, tally: Tally, parts: list[TrialResult]) -> GateResult:
         "repeated": float(tally.repeated),
         "without_result": float(tally.without_result),
     }
-    evidence = [*_survivors(tally), *_matrix(tally, parts), *_noticed(tally)]
+    matrix = _matrix(tally, parts)
+    figures["silent_checks"] = float(sum(row.result == SILENT for row in matrix))
+    evidence = [*_survivors(tally), *matrix, *_noticed(tally)]
     score = f"{killed} of {judged} mutants noticed, at least {bound:.0%} with 90 % confidence"
     if judged < case.config.mutant_count:
         if tally.without_result:
@@ -275,15 +275,14 @@ def _matrix(tally: Tally, parts: list[TrialResult]) -> list[Evidence]:
     """Which check notices how many, and how many alone."""
     wrongs = [result.failed_checks for _, _, result in tally.killed]
     wrongs += [result.failed_checks for result in parts]
-    names = sorted({name for wrong in wrongs for name in wrong})
-    return [
-        Evidence(
-            label=f"check {name}",
-            result=f"notices {sum(name in w for w in wrongs)}, "
-            f"{sum(w == {name} for w in wrongs)} of them alone",
-        )
-        for name in names
-    ]
+    names = sorted(tally.checks.union(*wrongs))
+    return [Evidence(label=f"check {name}", result=_share(name, wrongs)) for name in names]
+
+
+def _share(name: str, wrongs: list[frozenset[str]]) -> str:
+    """How much one check notices."""
+    count, alone = sum(name in w for w in wrongs), sum(w == {name} for w in wrongs)
+    return f"notices {count}, {alone} of them alone" if count else SILENT
 
 
 def _noticed(tally: Tally) -> list[Evidence]:

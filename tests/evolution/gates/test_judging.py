@@ -10,9 +10,10 @@ import pytest
 from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig
 from evolution.directions import Direction, Effect
-from evolution.gates import budgets, demand, headroom, parent_solution
+from evolution.gates import budgets, demand, headroom, mutants, parent_solution
 from evolution.gates.answers import last_lines, named, observe, say
 from evolution.gates.case import Case, candidate
+from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.protocol import verdict_of, verify
 from evolution.gates.specs import oracle_asks
 from evolution.memory import MemoryLog
@@ -245,3 +246,15 @@ def test_evidence_says_how_a_trial_ended() -> None:
     assert shown.command == "/solution/solve.sh"
     assert shown.last_lines == "[verifier]\nno such file"
     assert shown.key == ask.spec.key
+
+
+def test_checks_that_notice_no_mutant_are_named() -> None:
+    case = Case(toy_subject(), CONFIG)
+    verifier = oracle_asks(case)[0].spec.verifier
+    tally = mutants.Tally(verifier, (), {}, frozenset({"a", "b"}))
+    tally.judged.append((Mutant("drop a line", "/app/out/x", "", state=()), "key", failing("a")))
+    answer = mutants.judge(case, tally, [])
+    shown = {item.label: item.result for item in answer.evidence}
+    assert shown["check a"] == "notices 1, 1 of them alone"
+    assert shown["check b"] == "notices none"
+    assert dict(answer.figures)["silent_checks"] == 1
