@@ -207,7 +207,7 @@ def reap() -> None:
         _seen["pruned"] = time.monotonic()
         folders.append(_cache() / "images")
     reaper.reap(*folders)
-    if has_engine():
+    if (_cache() / "docker").is_dir() and has_engine():  # an engine that was used, and is there
         from sandbox.backends import docker_reaper
 
         with contextlib.suppress(SandboxError):  # it went away: the next pass finds the same
