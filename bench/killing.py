@@ -46,10 +46,11 @@ def kill_all(
         driver = _start(backend, home, seeds)
         label = owner_label(driver.pid)
         time.sleep(chance.uniform(0.0, 1.5))
-        held = leftovers.look(home).beyond(before, [label])
+        bearing = leftovers.marks_of(leftovers.containers_of(label))
+        held = leftovers.look(home).beyond(before, [label, *bearing])
         count = _kill_tree(driver.pid, chance)
         driver.wait()
-        marks = [] if is_alone else [label, *_ids(held)]
+        marks = [] if is_alone else [label, *bearing]
         left = _left_after_one_pass(backend, home, before, marks)
         killed.append({"processes": count, "held": _counts(held), "left": left})
         what = left or "nothing"
@@ -122,11 +123,6 @@ def reap_from(arguments: list[str]) -> None:
     """One pass of the reaper, in a process of its own."""
     backend, home = arguments
     ways.reap(backend, Path(home))
-
-
-def _ids(held: dict[str, list[str]]) -> list[str]:
-    """Ids of the containers that bore our mark: their mounts and groups bear the ids."""
-    return [line.split()[0] for line in held.get("containers", ())]
 
 
 def _counts(held: dict[str, list[str]]) -> dict[str, int]:

@@ -65,6 +65,21 @@ def containers_of(owner: str) -> list[str]:
     return [line.split()[0] for line in lines if owner in line]
 
 
+def marks_of(containers: Collection[str]) -> list[str]:
+    """What their cgroups and mounts bear: the ids, and the places of their root file systems."""
+    marks = list(containers)
+    client = docker.APIClient(timeout=30)
+    try:
+        for key in containers:
+            data = client.inspect_container(key)["GraphDriver"]["Data"] or {}
+            marks += [place for name, place in data.items() if name in ("MergedDir", "WorkDir")]
+    except (docker.errors.DockerException, OSError):
+        pass  # it has just been removed
+    finally:
+        client.close()
+    return marks
+
+
 def _docker_things() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     client = docker.APIClient(timeout=30)
     try:

@@ -68,7 +68,10 @@ def engine_socket() -> Path:
 
 
 def reap(name: str, home: Path) -> None:
-    """One pass of the reaper over what a back-end of this home could have left."""
+    """One pass of the reaper over what a back-end of this home could have left.
+
+    Raises SandboxUnavailable when the back-end needs an engine and none answers.
+    """
     reaper.reap(home / "sandboxes", home / "cache")
     if name != "bubblewrap":
         docker_reaper.reap_engine()
