@@ -19,6 +19,8 @@ from sandbox import place_files
 SERVER_MARKER = "ratchet-sandbox-server:"
 _GROUP = re.compile(r"^ratchet-(\d+)\.(\d+)-\d+$")
 _LABEL = re.compile(r"^(\d+)\.(\d+)$")
+_INITIAL = "4026531836"
+"""The number of a machine's first process namespace, which the kernel gives to no other."""
 _STALE_SECONDS = 3600.0
 
 
@@ -44,14 +46,31 @@ def start_time(pid: int) -> int | None:
 
 
 def owner_label(pid: int) -> str:
-    """Names a process for as long as it lives: its id and its start time."""
-    return f"{pid}.{start_time(pid) or 0}"
+    """Names a process for as long as it lives: its id and its start time.
+
+    In a container also its process namespace, since ids mean nothing elsewhere.
+    """
+    namespace = _namespace()
+    return f"{pid}.{start_time(pid) or 0}{'' if namespace == _INITIAL else namespace}"
 
 
 def is_alive(label: str) -> bool:
-    """Whether the process that `owner_label` named still lives."""
+    """Whether the process that `owner_label` named still lives.
+
+    One of another namespace (the host's, another container's) counts as alive: nobody can tell.
+    """
     match = _LABEL.match(label)
-    return match is not None and start_time(int(match[1])) == int(match[2])
+    if match is None:
+        return False
+    started, namespace = match[2], _INITIAL
+    if len(started) > len(_INITIAL):
+        started, namespace = started[: -len(_INITIAL)], started[-len(_INITIAL) :]
+    return namespace != _namespace() or start_time(int(match[1])) == int(started)
+
+
+def _namespace() -> str:
+    """The process namespace that `/proc` shows, by its number."""
+    return f"{os.stat('/proc/self/ns/pid').st_ino:010d}"
 
 
 def reap(

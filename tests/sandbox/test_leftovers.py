@@ -216,6 +216,35 @@ def test_the_reaper_removes_ours_and_leaves_what_is_not(tmp_path: Path) -> None:
             process.wait()
 
 
+@pytest.mark.bubblewrap
+def test_owners_in_other_containers_are_left_alone(tmp_path: Path) -> None:
+    script = "import os; from sandbox.reaper import owner_label; print(owner_label(os.getpid()))"
+    unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+    done = subprocess.run(
+        [*unshare, sys.executable, "-c", script],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    foreign = done.stdout.strip()
+    assert foreign.startswith("1.")
+    assert is_alive(foreign)
+    (tmp_path / "cgroup" / f"ratchet-{foreign}-1").mkdir(parents=True)
+    layer = tmp_path / "cache" / "ids" / "incoming" / f"{foreign}-a"
+    layer.mkdir(parents=True)
+    server = subprocess.Popen(["bash", "-c", "sleep 60; :", f"{SERVER_MARKER}{foreign}"])
+    try:
+        assert reap(tmp_path / "cache", cgroup_root=tmp_path / "cgroup") == Reaped()
+        assert server.poll() is None
+        hours_ago = time.time() - 7200
+        os.utime(layer, (hours_ago, hours_ago))  # nobody writes a layer for that long
+        assert reap(tmp_path / "cache", cgroup_root=tmp_path / "cgroup") == Reaped(folders=1)
+    finally:
+        server.kill()
+        server.wait()
+
+
 _DEAF_OWNER = """
 import pathlib, signal, sys
 signal.signal(signal.SIGQUIT, signal.SIG_IGN)
