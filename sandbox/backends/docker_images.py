@@ -41,7 +41,8 @@ _MISSING_SECONDS = 60.0
 _NOT_THE_BUNDLES = re.compile(
     r"no space left on device|temporary failure|could ?n[o']t (resolve|connect)|"
     r"network is unreachable|no route to host|connection (timed out|refused|reset|failed)|"
-    r"name or service not known|\b50[234] (bad gateway|service|gateway)",
+    r"name or service not known|\b50[234] (bad gateway|service|gateway)|"
+    r"failed to create endpoint",
     re.IGNORECASE,
 )
 """What a full disk and a network that fails look like in a build: to be tried again."""
@@ -281,7 +282,11 @@ def _cut(api: Any, answer: Any) -> None:
 def _note(event: dict[str, Any], lines: list[str]) -> None:
     text = event.get("stream") or event.get("status") or event.get("error") or ""
     lines += [line for line in str(text).splitlines() if line.strip()]
-    del lines[: -4 * _LOG_LINES]
+    dropped = lines[: -4 * _LOG_LINES]
+    del lines[: len(dropped)]
+    steps = [line for line in dropped if line.startswith("Step ")]
+    if steps and not any(line.startswith("Step ") for line in lines):
+        lines.insert(0, steps[-1])
 
 
 def _failure(event: dict[str, Any], lines: list[str]) -> SandboxError:
