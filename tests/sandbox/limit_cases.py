@@ -58,7 +58,7 @@ def a_full_disk_is_named(bench: Bench) -> None:
 
 def shared_memory_has_its_own_end(bench: Bench) -> None:
     with bench.start(Limits(disk_bytes=8 * MIB)) as sandbox:
-        assert sh(sandbox, f"head -c {80 * MIB} /dev/zero > /dev/shm/bomb").exit_status == 1
+        assert sh(sandbox, f"head -c {80 * MIB} /dev/zero > /dev/shm/bomb").exit_status != 0
 
 
 def a_fork_bomb_is_held_and_named(bench: Bench) -> None:
