@@ -250,7 +250,7 @@ def addresses_elsewhere_are_out_of_reach(bench: Bench) -> None:
         for user in bench.users:
             result = perl(sandbox, program, *ELSEWHERE, user=user, seconds=60)
             assert (result.exit_status, result.stdout) == (0, b"")
-            names = sh(sandbox, "getent hosts pypi.org metadata.google.internal", 60, user=user)
+            names = sh(sandbox, "getent hosts example.org metadata.google.internal", 60, user=user)
             assert names.stdout == b""
             assert b"127.0.0.1" in sh(sandbox, "getent ahosts localhost", user=user).stdout
         for command in ("ip link add x type dummy", "ip link set eth0 up"):
