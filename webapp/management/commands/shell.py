@@ -56,10 +56,11 @@ class Command(DjangoShell):
             folders.append(("/tests", bundle.folder("tests")))
         self.stderr.write("With Harbor, on the exported folder: harbor run -p FOLDER -a oracle")
         spec, network = execution.image_spec(bundle), execution.network(bundle)
+        limits, runner = execution.limits(bundle), wiring.runner(choice=options["sandbox"])
         try:
-            backend = wiring.runner(choice=options["sandbox"]).backend_for([spec], network)
+            backend = runner.backend_for([spec], network, limits)
             image = backend.prepare(spec)
-            status = open_terminal(backend, image, execution.limits(bundle), network, folders)
+            status = open_terminal(backend, image, limits, network, folders)
         except SandboxError as error:
             raise CommandError(str(error)) from None
         if status:
