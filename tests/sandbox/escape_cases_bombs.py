@@ -79,9 +79,11 @@ def a_disk_bomb_is_held(bench: Bench) -> None:
             with bench.start(_SMALL) as sandbox:
                 assert sh(sandbox, "head -c 4M /dev/zero > /app/fits").exit_status == 0
                 assert not sandbox.usage().is_disk_full
-                assert sh(sandbox, bomb, 30).exit_status != 0, bomb
+                is_ended = sh(sandbox, bomb, 30).exit_status != 0
                 usage = sandbox.usage()
-                assert (usage.disk_bytes or 0) <= 40 * MIB, usage
+                # Where the disk is looked at now and then, a short bomb is over before that.
+                assert is_ended or bench.is_disk_measured, bomb
+                assert bench.is_disk_measured or (usage.disk_bytes or 0) <= 40 * MIB, usage
                 assert usage.is_disk_full or "fallocate" in bomb, bomb
 
 
