@@ -87,7 +87,12 @@ finish() { # A command that was killed together with its teller, or whose output
     wait "$job"
     status=$?
     job=''
-    kill -0 "$feeder1" && kill -0 "$feeder2" || feed
+    if ! { kill -0 "$feeder1" && kill -0 "$feeder2"; }; then
+        feed
+        nap 0.1
+        kill -0 "$feeder1" || muted1=1 # `cat` was removed: nothing but the status gets through
+        kill -0 "$feeder2" || muted2=1
+    fi
     if [[ $muted1 ]]; then printf '%s%03d' "$nonce" "$status" >&8; fi
     if [[ $muted2 ]]; then printf '%s%03d' "$nonce" "$status" >&9; fi
     printf '%s%03d' "$nonce" "$status" >&"$out"
@@ -117,6 +122,7 @@ break_off() { # The running command alone, which started no other
 
 sweep() { # End every process but this one; in process 1 only
     local turn
+    [[ $$ = 1 ]] || return
     for ((turn = 0; turn < 2000; turn++)); do
         kill -9 -- -1 || break
         nap 0.005
