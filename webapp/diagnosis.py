@@ -97,8 +97,11 @@ def check_database() -> Finding:
     kind = "embedded" if settings.IS_DATABASE_EMBEDDED else "from DATABASE_URL"
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('server_version_num')::int")
-            version = int(cursor.fetchone()[0])
+            cursor.execute(
+                "SELECT current_setting('server_version_num')::int,"
+                " current_setting('server_encoding')"
+            )
+            version, encoding = cursor.fetchone()
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
@@ -111,6 +114,9 @@ def check_database() -> Finding:
     text = f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}"
     if version // 10_000 < OLDEST_POSTGRES:
         return Finding("database", Level.FAIL, text, f"PostgreSQL {OLDEST_POSTGRES} or newer")
+    if encoding != "UTF8":
+        remedy = "create the database with ENCODING 'UTF8' TEMPLATE template0"
+        return Finding("database", Level.FAIL, f"{text}, encoding {encoding}", remedy)
     if plan:
         text += f", {len(plan)} migrations to come"
         return Finding("database", Level.WARN, text, "manage.py migrate (demo and serve do it too)")

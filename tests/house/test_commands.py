@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import connection
 
 from tests.conftest import ROOT
 from tests.house.processes import naming
@@ -96,6 +98,26 @@ def test_doctor_prints_one_line_for_each_thing(command_environment: dict[str, st
     lines = done.stdout.splitlines()
     assert len(lines) == 10
     assert all(re.match(r"(ok|warn|fail) +[a-z]+ +\S", line) for line in lines), lines
+
+
+@pytest.mark.django_db(transaction=True)
+def test_doctor_finds_a_database_that_holds_no_unicode(command_environment: dict[str, str]) -> None:
+    name = connection.ops.quote_name("ascii")
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    address = (
+        {"RATCHET_HOME": str(settings.RATCHET_HOME), "EMBEDDED_POSTGRES_DATABASE": "ascii"}
+        if settings.IS_DATABASE_EMBEDDED
+        else {"DATABASE_URL": settings.DATABASE_URL.rpartition("/")[0] + "/ascii"}
+    )
+    try:
+        found = findings(manage(command_environment | address, "doctor", "--json"))["database"]
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    assert found["level"] == "fail"
+    assert "encoding SQL_ASCII" in found["text"]
+    assert "UTF8" in found["remedy"]
 
 
 @pytest.mark.bubblewrap
