@@ -2,7 +2,8 @@
 
 The calls that Docker's default profile allows to a container with Docker's default capabilities
 (github.com/moby/profiles, `seccomp/default.json` of June 2026), without three of them: `adjtimex`,
-`clock_adjtime` and `modify_ldt`. A test compares the two. Everything else fails.
+`clock_adjtime` and `modify_ldt`. Everything else fails. A test asks a Docker engine whether its
+default profile allows all of this.
 """
 
 from __future__ import annotations
