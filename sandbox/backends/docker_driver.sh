@@ -17,7 +17,7 @@ exec {hush}<> <(:)
 nap() { local _; read -r -t "$1" -u "$hush" _; }
 
 begin() { # NONCE: whatever the last command left on its pipes is cut off before this is said
-    local fd pid others=''
+    local pid others=''
     if [[ $job ]]; then
         wait "$job"
         job=''
@@ -28,13 +28,14 @@ begin() { # NONCE: whatever the last command left on its pipes is cut off before
             [[ $pid = "$$" || $pid = "$feeder1" || $pid = "$feeder2" ]] || others=1
         done
         if [[ $others ]]; then # services may hold the pipes: somebody has to read them
-            for fd in "$out" "$err"; do
-                (exec cat </proc/self/fd/"$fd" >/dev/null 8>&- 9>&- {out}>&- {err}>&- {hush}>&-) &
-            done
+            drain "$out"
+            drain "$err"
             nap 0.01
         fi
-        kill -9 "$feeder1" "$feeder2"
-        wait "$feeder1" "$feeder2"
+        if [[ $feeder1 ]]; then
+            kill -9 "$feeder1" "$feeder2"
+            wait "$feeder1" "$feeder2"
+        fi
         exec {out}>&- {err}>&-
         out='' err='' feeder1='' feeder2='' muted1='' muted2=''
     fi
@@ -49,10 +50,35 @@ say() { # STATUS: the answer, where there are no pipes of a command
 }
 
 feed() {
-    (exec cat <&"$out" >&8 9>&- {out}>&- {err}>&- {hush}>&-) &
+    (pass <&"$out" >&8) &
     feeder1=$!
-    (exec cat <&"$err" >&9 8>&- {out}>&- {err}>&- {hush}>&-) &
+    (pass <&"$err" >&9) &
     feeder2=$!
+}
+
+drain() { # FD: read what comes and forget it
+    (pass </proc/self/fd/"$1" >/dev/null) &
+}
+
+pass() { # From standard input to standard output, in a process of its own
+    exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&-
+    if type -P cat >/dev/null; then exec cat; fi
+    pump
+}
+
+pump() { # As cat, for a container in which there is none any more
+    local some status
+    while :; do
+        IFS= read -r -d '' -n 4096 -t 0.05 some
+        status=$?
+        if ((status == 0 && ${#some} < 4096)); then
+            printf '%s\0' "$some"
+        elif [[ $some ]]; then
+            printf %s "$some"
+        elif ((status && status < 128)); then
+            return
+        fi
+    done
 }
 
 run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says its end itself
@@ -80,6 +106,19 @@ run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says it
     job=$!
 }
 
+serve() { # WORD...: something of our own in the background, with no service that could hold a pipe
+    (
+        (
+            exec </dev/null >&8 8>&- 9>&- {hush}>&-
+            "$@"
+        )
+        status=$?
+        say "$status"
+        exit "$status"
+    ) &
+    job=$!
+}
+
 finish() { # A command that was killed together with its teller, or whose output is thrown away
     local status
     [[ $job ]] || return 0
@@ -87,12 +126,11 @@ finish() { # A command that was killed together with its teller, or whose output
     wait "$job"
     status=$?
     job=''
-    if ! { kill -0 "$feeder1" && kill -0 "$feeder2"; }; then
-        feed
-        nap 0.1
-        kill -0 "$feeder1" || muted1=1 # `cat` was removed: nothing but the status gets through
-        kill -0 "$feeder2" || muted2=1
+    if [[ ! $out ]]; then
+        say "$status"
+        return
     fi
+    [[ $feeder1 ]] && kill -0 "$feeder1" && kill -0 "$feeder2" || feed
     if [[ $muted1 ]]; then printf '%s%03d' "$nonce" "$status" >&8; fi
     if [[ $muted2 ]]; then printf '%s%03d' "$nonce" "$status" >&9; fi
     printf '%s%03d' "$nonce" "$status" >&"$out"
@@ -103,7 +141,7 @@ mute() { # 1 or 2: throw away what else comes on this stream
     local fd=$out
     [[ $job ]] || return 0
     [[ $1 = 1 ]] || fd=$err
-    (exec cat </proc/self/fd/"$fd" >/dev/null 8>&- 9>&- {out}>&- {err}>&- {hush}>&-) &
+    drain "$fd"
     if [[ $1 = 1 ]]; then
         kill -9 "$feeder1"
         feeder1=$! muted1=1
@@ -127,6 +165,8 @@ sweep() { # End every process but this one; in process 1 only
         kill -9 -- -1 || break
         nap 0.005
     done
+    if [[ $feeder1 ]]; then wait "$feeder1" "$feeder2"; fi
+    feeder1='' feeder2=''
     finish
 }
 
@@ -184,6 +224,10 @@ is_empty() { # FOLDER
     return 0
 }
 
+tools() { # Whether unpack can be asked for
+    type -P head >/dev/null && type -P tar >/dev/null
+}
+
 present() { # PATH...: which of these are there and not behind a link, each ended by a NUL
     local path
     for path; do
@@ -219,13 +263,21 @@ sample() { # The most processes that were seen at once
     if ((now > peak)); then peak=$now; fi
 }
 
+leave() {
+    [[ ! $feeder1 ]] || kill -9 "$feeder1" "$feeder2"
+    exit 0
+}
+
+# What is left of bytes that some tool should have taken is no line of ours, whatever it says.
+IFS= read -r key || exit 0
 while :; do
     line=''
     until IFS= read -r -t 0.25 part; do
-        (($? > 128)) || exit 0 # nobody holds the other end any more
+        (($? > 128)) || leave # nobody holds the other end any more
         line+=$part
         sample
         finish
     done
-    eval "$line$part"
+    line+=$part
+    [[ $line != "$key "* ]] || eval "${line#"$key "}"
 done

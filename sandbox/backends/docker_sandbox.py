@@ -37,6 +37,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DRIVER_PROCESSES = 6
 """Processes of our own in a container, at most, beside those of the work."""
 
+_NOT_FOUND = 127
 _IDLE_PROCESSES = 4  # while a command of root runs
 _TOO_MANY_OPEN = b"Too many open files"  # EMFILE, as the C library says it
 _COMPLAINT_BYTES = 4096
@@ -91,6 +92,7 @@ class DockerSandbox:
         self._is_disk_full = False
         self._has_many_descriptors = False
         self._given_bytes = 0
+        self._tools: bool | None = None
         self._last_usage = Usage()
 
     # -- commands -----------------------------------------------------------------------------
@@ -147,7 +149,7 @@ class DockerSandbox:
             answer = stream.ask(
                 line, seconds=seconds, cap_bytes=OUTPUT_CAP_BYTES, at_deadline=self._sweep
             )
-            stream.interrupt("begin 0; exit 0")
+            stream.interrupt("begin 0; leave")
         except StreamLost as lost:
             # The command took its driver along, or we ended both, or all is gone.
             self._ask("say 0", _KILL_SECONDS)
@@ -220,13 +222,23 @@ class DockerSandbox:
     def write_files(self, files: Sequence[SandboxFile], at: str) -> None:
         """See `Sandbox.write_files`."""
         folders = folders_of(files, at)
-        line, archive = f"folders {line_of(*folders)}; say $?", b""
-        if files:
-            archive = write_tar(files, at)
+        archive = write_tar(files, at) if files else b""
+        if not files:
+            status = self._ask(f"folders {line_of(*folders)}; say $?", _FILES_SECONDS).status
+        elif self._has_tools():
             line = f"unpack {len(archive)} {line_of(*folders)}; say $?"
-        if self._ask(line, _FILES_SECONDS, payload=[archive]).status:
+            status = self._ask(line, _FILES_SECONDS, payload=[archive]).status
+        else:
+            status = _NOT_FOUND
+        if status:
             self._put_by_engine(files, at, folders)
         self._given_bytes += sum(len(file.data) for file in files)
+
+    def _has_tools(self) -> bool:
+        """Whether the image can unpack an archive by itself."""
+        if self._tools is None:
+            self._tools = self._ask("tools; say $?", _KILL_SECONDS).status == 0
+        return self._tools
 
     def _put_by_engine(self, files: Sequence[SandboxFile], at: str, folders: Sequence[str]) -> None:
         """For images without the tools, or whose tools were spoiled."""
@@ -251,7 +263,7 @@ class DockerSandbox:
         paths = ["/" + "/".join(plain_parts(source.source)) for source in sources]
         found = Collection(sources, cap_bytes)
         reader = TarReader(found)
-        line = f"run /dev/null / pack {line_of(*paths)}"
+        line = f"serve pack {line_of(*paths)}"
         answer = self._ask(line, _FILES_SECONDS, sink=reader.feed)
         if reader.is_done or not (reader.is_begun or answer.status):
             return found.files()

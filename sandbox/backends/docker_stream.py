@@ -3,9 +3,11 @@
 A `docker exec` costs 50 to 120 ms and a container start 250; a line to a shell that waits inside
 costs 2. The container's root process is `docker_driver.sh`; its standard streams are this stream.
 
-Down: lines of bash, written here and nowhere else, every word quoted; after some of them, raw
-bytes of a length that the line names. Up: what the engine multiplexes, standard output and error.
-An answer on each of them is
+Down: first a random key, then lines of bash that begin with it, written here and nowhere else,
+every word quoted; after some of them, raw bytes of a length that the line names. Should the image's
+tool not take them, they are no lines of ours: without the key nothing is obeyed.
+
+Up: what the engine multiplexes, standard output and error. An answer on each of them is
 
     nonce  whatever the command wrote  nonce  exit status as three digits
 
@@ -139,6 +141,8 @@ class DriverStream:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
         self._sock = sock
         self._close = close
+        self._key = secrets.token_hex(16)
+        self._has_key = False
         self._asking = threading.Lock()
         self._writing = threading.Lock()
         self._inbox = bytearray(early)
@@ -162,7 +166,7 @@ class DriverStream:
         """
         with self._asking:
             nonce = secrets.token_hex(16)
-            self._send(f"begin {nonce}; {command}\n".encode("ascii"), payload)
+            self._send(f"begin {nonce}; {command}", payload)
             sides = {
                 _STDOUT: _Side(nonce.encode(), cap_bytes, sink),
                 _STDERR: _Side(nonce.encode(), cap_bytes),
@@ -171,7 +175,7 @@ class DriverStream:
 
     def interrupt(self, command: str) -> None:
         """Send a line that has no answer, to act on the request that is running."""
-        self._send(command.encode("ascii") + b"\n", ())
+        self._send(command, ())
 
     @property
     def first_words(self) -> str:
@@ -185,10 +189,14 @@ class DriverStream:
         with contextlib.suppress(OSError, ValueError):
             self._close()
 
-    def _send(self, head: bytes, payload: Iterable[bytes]) -> None:
+    def _send(self, command: str, payload: Iterable[bytes]) -> None:
+        line = f"\n{self._key} {command}\n".encode("ascii")
         try:
             with self._writing:
-                self._sock.sendall(head)
+                if not self._has_key:
+                    line = self._key.encode("ascii") + line
+                    self._has_key = True
+                self._sock.sendall(line)
                 for part in payload:
                     self._sock.sendall(part)
         except (OSError, ValueError) as error:
