@@ -370,7 +370,7 @@ def _limit_struck(sandbox: Sandbox) -> str:
         return "memory"
     if usage.is_disk_full:
         return "disk"
-    return "processes" if "processes" in usage.struck else ""
+    return next((name for name in ("processes", "descriptors") if name in usage.struck), "")
 
 
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:

@@ -168,7 +168,11 @@ def test_what_stays_below_its_limits_strikes_none(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["/tests", "/", "../../tests", "/proc/self/root/tests", "/logs/verifier"]
+    "target",
+    [
+        *("/tests", "/", "../../tests", "/proc/self/root/tests", "/logs/verifier", "/logs"),
+        *("/var/run/../tests", "/dev/fd/../root/tests", "kept/../../var/run/.."),
+    ],
 )
 def test_an_output_folder_that_is_a_link_to_the_tests_is_not_carried(
     runner: Runner, target: str
@@ -183,10 +187,24 @@ def test_links_among_the_outputs_and_to_the_image_are_carried(runner: Runner) ->
     judge = "[ $(cat /app/out/a) = 1 ] && [ -f /app/out/b ] && [ -f /app/out/c ]"
     solve = "cd out; echo 1 > x; ln -s x a; ln -s /app/kept/one.txt b; ln -s ../kept/one.txt c"
     assert runner.run(_spec(solve, judge)).outcome is Outcome.PASS
+    judge = "[ $(cat /app/out/d) = 1 ] && [ $(cat /logs/artifacts/last) = 1 ]"
+    solve = (
+        "cd out; echo 1 > x; ln -s /app/out/../out/x d;"
+        " cd /logs/artifacts; echo 1 > run-1; ln -s run-1 last"
+    )
+    assert runner.run(_spec(solve, judge)).outcome is Outcome.PASS
 
 
-def test_tests_that_hit_the_process_limit_are_no_verdict(runner: Runner) -> None:
-    judge = f"perl -e '{_FORK}; exit 1'"
-    result = runner.run(_spec("true", judge, limits=Limits(processes=20)))
+@pytest.mark.parametrize(
+    ("judge", "limits", "struck"),
+    [
+        (f"perl -e '{_FORK}; exit 1'", Limits(processes=20), "processes"),
+        (f"perl -e '{_OPEN} sleep 1; exit 1'", Limits(descriptors=50), "descriptors"),
+    ],
+)
+def test_tests_that_hit_a_limit_of_the_system_are_no_verdict(
+    runner: Runner, judge: str, limits: Limits, struck: str
+) -> None:
+    result = runner.run(_spec("true", judge, limits=limits))
     assert result.outcome is Outcome.INVALID_REWARD, result
-    assert "the processes limit struck" in result.error
+    assert f"the {struck} limit struck" in result.error
