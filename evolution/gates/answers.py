@@ -20,7 +20,7 @@ LINE_CHARACTERS = 300
 ENDS = {
     SolverEnd.TIMEOUT: "ended by its time-out",
     SolverEnd.OUT_OF_MEMORY: "ended by its memory limit",
-    SolverEnd.QUOTA: "ended by its disk quota",
+    SolverEnd.QUOTA: "hindered by its limit on disk, processes or open files",
 }
 
 

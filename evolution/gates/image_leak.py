@@ -41,7 +41,7 @@ for place in /*; do
     esac
 done
 seen() {{ while IFS= read -r line; do printf '%s\\t%s\\n' "$1" "$line"; done; }}
-grep -rIlaF -f $marks $places /usr/local 2>/dev/null | head -n 20 | while IFS= read -r path; do
+grep -rlaF -f $marks $places /usr/local 2>/dev/null | head -n 20 | while IFS= read -r path; do
     grep -aoF -f $marks "$path" 2>/dev/null | sort -u | head -n 20 | seen "$path"
 done
 find $places /usr/local -xdev -type f -name '*.gz' -size -4096 2>/dev/null | head -n 200 |
@@ -66,6 +66,8 @@ def check(case: Case) -> Steps:
         oracle, nop = yield oracle_asks(case)[0], nop_asks(case)[0]
     except BundleError as error:
         return inconclusive(GATE, f"no reference solution is at hand: {error}")
+    if fault := machinery_fault((oracle, nop)):
+        return inconclusive(GATE, fault)
     secrets = secrets_of(case.bundle)
     marks = marks_of(secrets)
     evidence = list(_ready_made(case, oracle, nop))
@@ -88,7 +90,9 @@ def check(case: Case) -> Steps:
     if evidence:
         more = f" (and {len(evidence) - 1} more)" if len(evidence) > 1 else ""
         return failed(GATE, f"{evidence[0].result}{more}", evidence, **figures)
-    reason = f"nothing of {len(secrets)} programs and of the result lies in the built image"
+    result_too = "and of the result " if _is_comparable(oracle) else ""
+    unsaid = "" if result_too else "; the result was not looked for: what was read is not known"
+    reason = f"nothing of {len(secrets)} programs {result_too}lies in the built image{unsaid}"
     return passed(GATE, reason, evidence, **figures)
 
 
@@ -144,7 +148,7 @@ def _given_away(output: str, marks: dict[str, str]) -> Iterator[Evidence]:
 def _ready_made(case: Case, oracle: TrialResult, nop: TrialResult) -> Iterator[Evidence]:
     """Delivered files that lie in the environment, where the solution never looked."""
     trace = oracle.trace
-    if trace is None or trace.is_blind or not oracle.is_passed:
+    if trace is None or not _is_comparable(oracle):
         return
     before = {file.data for file in nop.state or ()}
     results = [
@@ -163,6 +167,11 @@ def _ready_made(case: Case, oracle: TrialResult, nop: TrialResult) -> Iterator[E
                     result=f"environment/{blob.place} holds the result {named([file.path])}",
                     files=(f"environment/{blob.path}",),
                 )
+
+
+def _is_comparable(oracle: TrialResult) -> bool:
+    """Whether it is known what the result is, and what the solution read to make it."""
+    return oracle.is_passed and oracle.trace is not None and not oracle.trace.is_blind
 
 
 def _was_opened(path: str, trace: Trace) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from evolution.gates.desk import Desk
 from evolution.gates.specs import oracle_asks
 from evolution.memory import MemoryLog
 from evolution.ports import TrialRunner
-from sandbox.contracts import Outcome, SandboxFile, TrialResult
+from sandbox.contracts import Outcome, SandboxFile, TrialResult, TrialSpec
 from tests.evolution.real_sandbox import CONFIG, REPORT, orders, subject_of
 
 pytestmark = pytest.mark.bubblewrap
@@ -85,6 +86,31 @@ def test_a_result_that_lies_ready_made_is_found(runner: TrialRunner) -> None:
 def test_a_sound_image_holds_nothing(runner: TrialRunner) -> None:
     answer = judged(orders(), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
+
+
+def test_a_result_that_could_not_be_looked_for_is_not_called_absent(runner: TrialRunner) -> None:
+    class Untraced:
+        prepare = staticmethod(runner.prepare)
+
+        def run(self, spec: TrialSpec) -> TrialResult:
+            return replace(runner.run(spec), trace=None)
+
+    answer = judged(orders(), Untraced())
+    assert answer.status is GateStatus.PASSED
+    assert "the result was not looked for" in answer.reason
+    assert "of the result" not in answer.reason
+
+
+def test_a_solution_without_a_result_is_inconclusive(runner: TrialRunner) -> None:
+    class Gone:
+        prepare = staticmethod(runner.prepare)
+
+        def run(self, spec: object) -> TrialResult:
+            return TrialResult(Outcome.INFRA_ERROR, error="the engine is gone")
+
+    answer = judged(orders(), Gone())
+    assert answer.status is GateStatus.INCONCLUSIVE
+    assert "the engine is gone" in answer.reason
 
 
 def test_what_the_build_makes_of_its_own_data_is_no_leak(runner: TrialRunner) -> None:

@@ -238,6 +238,8 @@ def test_output_is_shown_without_escapes_and_not_without_end() -> None:
 def test_evidence_says_how_a_trial_ended() -> None:
     hung = replace(failing("a", "b"), solver_end=SolverEnd.TIMEOUT)
     assert say(hung) == "solution ended by its time-out; reward 0; failed: a, b"
+    short = replace(failing("a"), solver_end=SolverEnd.QUOTA)
+    assert say(short).startswith("solution hindered by its limit on disk, processes or open files;")
     broken = TrialResult(Outcome.INFRA_ERROR, error="engine gone")
     assert say(broken) == "no result, the machinery broke: engine gone"
     assert named("gfedcba") == "a, b, c, d, e, f and 1 more"
