@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+TOO_SLOW = (
+    "it hangs or needs longer, which is the bundle's fault, or this machine was too busy:"
+    " try again when it is not"
+)
+"""What a build that did not end in its time may mean."""
+
 
 class SandboxError(Exception):
     """Base of all errors of this floor. The message is one line: what, where, what to do."""
@@ -12,7 +18,10 @@ class SandboxUnavailable(SandboxError):
 
 
 class ImageBuildFailed(SandboxError):
-    """The image does not build, through the bundle's own fault. `log` holds the last lines."""
+    """The image does not build, through the bundle's own fault. `log` holds the last lines.
+
+    A build that did not end in its time is one, too: whose fault it was, only another try can tell.
+    """
 
     def __init__(self, message: str, log: str = "") -> None:
         super().__init__(message)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.backends import host_root
 from sandbox.backends.copying import sources_of
 from sandbox.contracts import Image, ImageSpec, Limits, SandboxFile
-from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
+from sandbox.errors import TOO_SLOW, ImageBuildFailed, Refused, SandboxUnavailable
 from sandbox.images import Step, apt_packages, expand, has_effect, pairs, parse_dockerfile, words
 
 if TYPE_CHECKING:
@@ -231,7 +231,9 @@ class Builder:
         )
         log = (result.stdout + result.stderr)[-_LOG_BYTES:].decode("utf-8", "replace")
         if result.timed_out:
-            raise ImageBuildFailed(f"{step.where}: the build's time was over", log)
+            raise ImageBuildFailed(
+                f"{step.where}: the build's time was over ({self.seconds:g} s): {TOO_SLOW}", log
+            )
         usage = self._sandbox.usage()
         if usage.oom_kills or usage.is_disk_full:
             limit = "memory" if usage.oom_kills else "disk"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import http.client
 import io
 import json
 import os
@@ -19,14 +20,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError, ImageNotFound
+import requests
+import urllib3.exceptions
+from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils.build import PatternMatcher
 
 from sandbox.backends.docker_bases import base_images, needs_buildkit
 from sandbox.backends.docker_engine import LABEL, Engine, engine_errors, message_of, one_line
 from sandbox.backends.docker_tar import plain_parts
 from sandbox.contracts import Image, ImageSpec, SandboxFile
-from sandbox.errors import ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
+from sandbox.errors import TOO_SLOW, ImageBuildFailed, Refused, SandboxError, SandboxUnavailable
 from sandbox.places import Places
 from sandbox.warden.files import FIXED_TIME
 
@@ -46,6 +49,12 @@ _NOT_THE_BUNDLES = re.compile(
     re.IGNORECASE,
 )
 """What a full disk and a network that fails look like in a build: to be tried again."""
+_BROKEN_OFF = (
+    *(DockerException, requests.RequestException, urllib3.exceptions.HTTPError),
+    *(http.client.HTTPException, OSError, ValueError),
+    AttributeError,  # the SDK looks into a connection that is closed already
+)
+"""How a stream from the engine may end before its end."""
 
 
 class ImageStore:
@@ -209,18 +218,16 @@ class ImageStore:
                     _note(event, lines)
                     if "error" in event:
                         raise _failure(event, lines)
-            except SandboxError:
-                raise
-            except Exception:
-                if time.monotonic() < deadline:
-                    raise
+            except _BROKEN_OFF as error:
+                if time.monotonic() < deadline:  # else we have cut it off ourselves
+                    reason = one_line(error, 200)
+                    raise SandboxUnavailable(f"the engine broke off a build: {reason}") from error
             finally:
                 alarm.cancel()
                 answer.close()
-        if time.monotonic() >= deadline:
-            raise ImageBuildFailed(
-                f"the image was not built within {seconds:g} s", "\n".join(lines[-_LOG_LINES:])
-            )
+        if time.monotonic() >= deadline and self.inspect(f"{REPOSITORY}:{digest}") is None:
+            log = "\n".join(lines[-_LOG_LINES:])
+            raise ImageBuildFailed(f"the image was not built within {seconds:g} s: {TOO_SLOW}", log)
 
 
 def context_of(spec: ImageSpec) -> list[SandboxFile]:
@@ -274,7 +281,7 @@ def _cut(api: Any, answer: Any) -> None:
     """End a build by taking its connection away."""
     import socket
 
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(*_BROKEN_OFF):
         sock = api._get_raw_response_socket(answer)
         getattr(sock, "_sock", sock).shutdown(socket.SHUT_RDWR)
 
