@@ -106,13 +106,43 @@ run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says it
     job=$!
 }
 
+freeze() { # Nobody changes a folder into a link while we look at it; fails when nobody is there
+    local pid line turn
+    [[ $$ = 1 ]] && kill -STOP -- -1 || return 1
+    for ((turn = 0; turn < 200; turn++)); do
+        for pid in /proc/[0-9]*; do
+            [[ $pid != /proc/1 ]] && IFS= read -r line <"$pid/stat" || continue
+            if [[ ${line##*) } != [TtZX]* ]]; then
+                nap 0.001
+                continue 2
+            fi
+        done
+        return
+    done
+}
+
+thaw() {
+    [[ $$ != 1 ]] || kill -CONT -- -1
+}
+
+still() { # WORD...: do this while nobody else runs
+    local status
+    freeze
+    "$@"
+    status=$?
+    thaw
+    return "$status"
+}
+
 serve() { # WORD...: something of our own in the background, with no service that could hold a pipe
+    freeze
     (
         (
             exec </dev/null >&8 8>&- 9>&- {hush}>&-
             "$@"
         )
         status=$?
+        thaw
         say "$status"
         exit "$status"
     ) &
@@ -155,6 +185,7 @@ break_off() { # The running command alone, which started no other
     [[ $job ]] || return 0
     kill -9 -- "-$job"
     wait "$job"
+    thaw
     finish
 }
 

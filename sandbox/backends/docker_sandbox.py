@@ -224,9 +224,9 @@ class DockerSandbox:
         folders = folders_of(files, at)
         archive = write_tar(files, at) if files else b""
         if not files:
-            status = self._ask(f"folders {line_of(*folders)}; say $?", _FILES_SECONDS).status
+            status = self._ask(f"still folders {line_of(*folders)}; say $?", _FILES_SECONDS).status
         elif self._has_tools():
-            line = f"unpack {len(archive)} {line_of(*folders)}; say $?"
+            line = f"still unpack {len(archive)} {line_of(*folders)}; say $?"
             status = self._ask(line, _FILES_SECONDS, payload=[archive]).status
         else:
             status = _NOT_FOUND
@@ -252,7 +252,7 @@ class DockerSandbox:
         parts = plain_parts(path)
         if not parts:
             raise Refused("the root stays")
-        answer = self._ask(f"drop {quoted('/' + '/'.join(parts))}; say $?", _FILES_SECONDS)
+        answer = self._ask(f"still drop {quoted('/' + '/'.join(parts))}; say $?", _FILES_SECONDS)
         if answer.status:
             raise SandboxUnavailable(f"{path} could not be removed in the container")
 
