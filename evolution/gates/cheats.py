@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 PLANTED = "PLANTED"
+IMPOSSIBLE = "not possible here"
 NOT_POSSIBLE = 77
 
 
@@ -29,7 +30,7 @@ class Cheat:
 _HEAD = f"""\
 set -eu
 planted() {{ echo {PLANTED}; exit 0; }}
-impossible() {{ echo "not possible here: $*"; exit {NOT_POSSIBLE}; }}
+impossible() {{ echo "{IMPOSSIBLE}: $*"; exit {NOT_POSSIBLE}; }}
 put() {{ mkdir -p "$(dirname "$1")" 2>/dev/null && cat > "$1" 2>/dev/null; }}
 sites() {{
     for python in /usr/local/lib/python3.{{8..15}}; do
