@@ -43,7 +43,6 @@ _TOO_MANY_OPEN = b"Too many open files"  # EMFILE, as the C library says it
 _COMPLAINT_BYTES = 4096
 
 _FILES_SECONDS = 120.0
-_TAR_SAW_CHANGES = 1
 _KILL_SECONDS = 30.0
 _ROOT = frozenset(("", "root", "0", "0:0", "root:root"))
 

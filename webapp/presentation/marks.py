@@ -48,16 +48,6 @@ STATES: dict[str, State] = {
 DIRECTIONS = ("scenario", "skill", "length")
 ASPECTS = ("constraints", "resources", "dynamics")
 SHAPES = {"constraints": "circle", "resources": "square", "dynamics": "triangle"}
-DIRECTION_TITLES = {
-    "scenario": "scenario: the situation is rarer",
-    "skill": "skill: a rarer skill is needed",
-    "length": "length: more dependent work",
-}
-ASPECT_TITLES = {
-    "constraints": "constraints: what the result must satisfy",
-    "resources": "resources: what may be spent or used",
-    "dynamics": "dynamics: how the world answers, changes or withholds",
-}
 
 
 def state(value: str) -> State:
