@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from sandbox.accounts import cut_short_by, struck_limits, total
 from sandbox.base import Backend, Sandbox
 from sandbox.contracts import (
     ArtifactSpec,
@@ -39,7 +40,6 @@ from sandbox.errors import (
     TooDeep,
     TooLarge,
 )
-from sandbox.limits import DEFAULT_PROCESSES
 from sandbox.rewards import (
     CTRF,
     CTRF_CAP_BYTES,
@@ -147,7 +147,7 @@ class Runner:
             solver_exit_status=record.solver_exit_status,
             checks=record.checks,
             phases=tuple(record.phases.items()),
-            usage=_total(record.usages),
+            usage=total(record.usages),
             solver_output=record.solver_output,
             verifier_output=record.verifier_output,
             state_digest=tree_digest(state) if state is not None else None,
@@ -240,7 +240,7 @@ class Runner:
     def _end_of(
         self, spec: TrialSpec, result: ExecResult, usage: Usage, record: _Record
     ) -> SolverEnd:
-        struck = _limits_struck(spec, usage)
+        struck = struck_limits(spec.limits, usage)
         for name in struck:
             record.note(f"the {name} limit struck while solving")
         if result.truncated:
@@ -319,13 +319,13 @@ class Runner:
         try:
             rewards = read_rewards(files)
         except InvalidReward as invalid:
-            limit = _limit_struck(sandbox)
+            limit = cut_short_by(sandbox.usage())
             if not limit:
                 raise
             raise InvalidReward(f"{invalid} (the {limit} limit struck)") from None
         # Tests that were cut short say nothing about the work. In a shared sandbox it is not known
         # whose doing it was: there the reward counts.
-        if is_separate and not _is_full(rewards) and (limit := _limit_struck(sandbox)):
+        if is_separate and not _is_full(rewards) and (limit := cut_short_by(sandbox.usage())):
             raise InvalidReward(f"the {limit} limit struck while the work was judged")
         return rewards
 
@@ -352,27 +352,6 @@ def _is_full(rewards: Rewards) -> bool:
     return reward is not None and reward >= 1.0
 
 
-def _limits_struck(spec: TrialSpec, usage: Usage) -> list[str]:
-    """The names of the limits that struck; a back-end need not name them itself."""
-    limit = spec.limits.processes or DEFAULT_PROCESSES
-    looks = {
-        "memory": bool(usage.oom_kills),
-        "disk": usage.is_disk_full,
-        "processes": (usage.peak_processes or 0) >= limit,
-    }
-    found = [name for name, has_struck in looks.items() if has_struck]
-    return [*found, *(name for name in usage.struck if name not in found)]
-
-
-def _limit_struck(sandbox: Sandbox) -> str:
-    usage = sandbox.usage()
-    if usage.oom_kills:
-        return "memory"
-    if usage.is_disk_full:
-        return "disk"
-    return next((name for name in ("processes", "descriptors") if name in usage.struck), "")
-
-
 def _executable(files: Sequence[SandboxFile]) -> list[SandboxFile]:
     return [replace(f, mode=f.mode | 0o111) if f.path == "test.sh" else f for f in files]
 
@@ -391,27 +370,3 @@ def _tail(result: ExecResult) -> bytes:
     half = OUTPUT_TAIL_BYTES // 2
     error = result.stderr[-max(half, OUTPUT_TAIL_BYTES - len(result.stdout)) :]
     return result.stdout[-(OUTPUT_TAIL_BYTES - len(error)) :] + error
-
-
-def _total(usages: Sequence[Usage]) -> Usage:
-    """Sums of what adds up, and the largest of the peaks, over the sandboxes of a trial."""
-    if not usages:
-        return Usage()
-
-    def known(name: str) -> list[float]:
-        return [value for usage in usages if (value := getattr(usage, name)) is not None]
-
-    def peak(name: str) -> int | None:
-        values = known(name)
-        return int(max(values)) if values else None
-
-    seconds = known("cpu_seconds")
-    return Usage(
-        peak_memory_bytes=peak("peak_memory_bytes"),
-        cpu_seconds=sum(seconds) if seconds else None,
-        peak_processes=peak("peak_processes"),
-        disk_bytes=peak("disk_bytes"),
-        oom_kills=sum(usage.oom_kills for usage in usages),
-        is_disk_full=any(usage.is_disk_full for usage in usages),
-        struck=tuple(dict.fromkeys(name for usage in usages for name in usage.struck)),
-    )
