@@ -159,7 +159,7 @@ class DockerBackend:
     def _discard(self, container: Container) -> None:
         """Remove a container, later if not now: an engine that was lost may still be making it."""
         try:
-            if container.remove():
+            if container.remove() or container.is_made:
                 return
         except SandboxUnavailable:
             pass
@@ -172,7 +172,8 @@ class DockerBackend:
             waiting = list(self._leftovers.values())
         for container, since in waiting:
             try:
-                is_over = container.remove() or time.monotonic() - since > _LATE_SECONDS
+                is_late = time.monotonic() - since > _LATE_SECONDS
+                is_over = container.remove() or container.is_made or is_late
             except SandboxUnavailable:
                 continue
             if is_over:

@@ -79,6 +79,7 @@ class Container:
     def __init__(self, engine: Engine, name: str) -> None:
         self.engine = engine
         self.name = name
+        self.is_made = False
         self._folders: tuple[str, ...] | None = None
         self._first_pid = 0
 
@@ -86,6 +87,7 @@ class Container:
         """Make it. Raises SandboxUnavailable."""
         with engine_errors("create a container"):
             self.engine.api.create_container_from_config(dict(config), self.name)
+        self.is_made = True
 
     def start(self) -> DriverStream:
         """Attach to the container's root process and start it.
