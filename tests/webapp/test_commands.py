@@ -101,7 +101,7 @@ def test_the_full_protocol_asks_the_expensive_gates_too() -> None:
     out = StringIO()
     call_command("verify", str(seed.pk), "--full", "--json", "--sandbox", "bubblewrap", stdout=out)
     (row,) = json.loads(out.getvalue())["verifications"]
-    assert row["verdict"] == "passed"
+    assert (row["verdict"], row["depth"]) == ("passed", "full")
     assert list(row["gates"]) == list(TABLE)
     assert row["gates"]["oracle"]["figures"]["runs"] == 20
     assert row["sandboxes"] <= 180

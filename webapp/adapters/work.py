@@ -59,14 +59,13 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author: Author, worker: st
     return True
 
 
-def work_on_verification(
-    verification_id: int, runner_for: RunnerFor, worker: str, depth: Depth = Depth.QUICK
-) -> bool:
-    """Carry out one verification; False when it is not ours to do."""
+def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:
+    """Carry out one verification, as deep as was asked; False when it is not ours to do."""
     verification = Verification.objects.filter(pk=verification_id).first()
     if verification is None or not leases.claim(verification):
         return False
     environment = verification.environment
+    depth = Depth(verification.depth)
     logger.debug("%s verifies environment %s", worker, environment.pk)
     with _held(verification):
         verdict = verify_bundle(

@@ -39,5 +39,10 @@ class Migration(migrations.Migration):
             name='solver_seconds',
             field=models.FloatField(blank=True, null=True),
         ),
+        migrations.AddField(
+            model_name='verification',
+            name='depth',
+            field=models.CharField(choices=[('quick', 'quick'), ('full', 'full')], default='quick', max_length=5),
+        ),
         migrations.RunPython(name_the_sandbox, migrations.RunPython.noop),
     ]

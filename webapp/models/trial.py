@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from evolution.contracts import GateStatus
+from evolution.gates.policy import Depth
 from sandbox.choice import HOST_ROOT
 from sandbox.contracts import Outcome, SolverEnd
 from webapp.lifecycle import TrialStatus
@@ -29,6 +30,11 @@ class Verification(models.Model):
     )
     protocol = models.CharField(max_length=64, blank=True)
     """Which versions of the gates spoke: stale when it is not the current one."""
+
+    depth = models.CharField(
+        max_length=5, choices=[(d.value, d.value) for d in Depth], default=Depth.QUICK.value
+    )
+    """How much was asked: what an evolution step can afford, or everything."""
 
     backend = models.CharField(max_length=40, blank=True)
     """What ran the trials that the verdict rests on; several are joined by ", "."""

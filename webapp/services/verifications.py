@@ -8,7 +8,7 @@ from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from evolution.contracts import GateResult, GateStatus, Verdict
-from evolution.gates.protocol import PROTOCOL_VERSION
+from evolution.gates.protocol import PROTOCOL_VERSION, Depth
 from webapp import dispatch
 from webapp.lifecycle import ReviewStatus, TrialStatus, VerificationStatus
 from webapp.models import Environment, GateRecord, Verification
@@ -42,7 +42,9 @@ def request_verification(environment: Environment) -> bool:
 
 
 def open_verification(
-    environment: Environment, status: TrialStatus = TrialStatus.QUEUED
+    environment: Environment,
+    status: TrialStatus = TrialStatus.QUEUED,
+    depth: Depth = Depth.QUICK,
 ) -> Verification:
     """A new verification row, the highest number; the environment is then verifying."""
     with transaction.atomic():
@@ -53,6 +55,7 @@ def open_verification(
             number=number + 1,
             status=status,
             protocol=PROTOCOL_VERSION,
+            depth=depth,
         )
         if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
             transitions.move(environment, "verification", VerificationStatus.VERIFYING)

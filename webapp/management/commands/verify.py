@@ -15,7 +15,6 @@ from evolution.gates.protocol import Depth
 from evolution.plain_text import plain
 from webapp import dispatch, wiring
 from webapp.adapters import work
-from webapp.lifecycle import TrialStatus
 from webapp.management.reporting import add_sandbox_option, find_environments, format_table
 from webapp.models import Environment, Verification
 from webapp.services import leases, verifications
@@ -100,13 +99,12 @@ def _verify(environment: Environment, sandbox: str, depth: Depth) -> Verificatio
     """One new verification, carried out in this thread."""
     try:
         with dispatch.muted():
-            verification = verifications.open_verification(environment, TrialStatus.QUEUED)
+            verification = verifications.open_verification(environment, depth=depth)
             try:
                 work.work_on_verification(
                     verification.pk,
                     lambda party: wiring.runner(party, sandbox),
                     wiring.worker_name(),
-                    depth,
                 )
             finally:  # after an error it would look as if somebody worked on it
                 leases.give_up(verification, "the command that verified it met an error")
@@ -132,6 +130,7 @@ def _as_json(row: Verification) -> dict[str, Any]:
         **_identity(row.environment),
         "verdict": row.verdict,
         "backend": row.backend,
+        "depth": row.depth,
         "sandboxes": row.sandboxes,
         "gates": {
             gate.gate: {"status": gate.status, "reason": gate.reason, "figures": gate.figures}
