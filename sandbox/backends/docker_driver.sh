@@ -5,7 +5,8 @@
 # Needs bash 4.4, cat, env, mkdir and rm of the image, and for files head and GNU tar, or the engine
 # does that. As process 1 it cannot be killed from inside, and it ends everything else by a builtin,
 # whatever the limits left over.
-exec 8>&1 9>&2 >/dev/null 2>/dev/null
+exec 8>&1 9>&2 >/dev/null 2>/dev/null {null}<>/dev/null # which may not be there later
+trap : HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS
 unset -v BASH_ENV ENV LD_PRELOAD LD_LIBRARY_PATH
 LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:$PATH
 umask 022
@@ -13,6 +14,7 @@ set -m +o history
 shopt -u nullglob failglob
 most=$1 peak=0 job='' nonce='' out='' err='' feeder1='' feeder2='' muted1='' muted2=''
 exec {hush}<> <(:)
+cat=$(type -P cat)
 
 nap() { local _; read -r -t "$1" -u "$hush" _; }
 
@@ -57,12 +59,12 @@ feed() {
 }
 
 drain() { # FD: read what comes and forget it
-    (pass </proc/self/fd/"$1" >/dev/null) &
+    (pass </proc/self/fd/"$1" >&"$null") &
 }
 
 pass() { # From standard input to standard output, in a process of its own
-    exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&-
-    if type -P cat >/dev/null; then exec cat; fi
+    exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&- {null}>&-
+    if [[ -x $cat ]]; then exec "$cat"; fi
     pump
 }
 
@@ -89,9 +91,10 @@ run() { # STDIN-FILE WORKDIR WORD...: a command in the background, which says it
     feed
     (
         (
-            exec <"$from" >/proc/self/fd/"$out" 2>/proc/self/fd/"$err"
-            exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&-
-            [[ $from = /dev/null ]] || rm -f -- "$from" 2>/dev/null
+            exec <&"$null" >/proc/self/fd/"$out" 2>/proc/self/fd/"$err"
+            [[ $from = /dev/null ]] || exec <"$from" || exit 126
+            [[ $from = /dev/null ]] || rm -f -- "$from" 2>&"$null"
+            exec 8>&- 9>&- {out}>&- {err}>&- {hush}>&- {null}>&-
             echo 300 >/proc/self/oom_score_adj
             trap '' XFSZ # a file that may not grow is an error to its writer, not its end
             ulimit -f "$most"
@@ -138,7 +141,7 @@ serve() { # WORD...: something of our own in the background, with no service tha
     freeze
     (
         (
-            exec </dev/null >&8 8>&- 9>&- {hush}>&-
+            exec <&"$null" >&8 8>&- 9>&- {hush}>&- {null}>&-
             "$@"
         )
         status=$?
@@ -235,7 +238,7 @@ unpack() { # BYTES FOLDER...: a tar archive of so many bytes follows
     folders "$@" || bad=1
     head -c "$bytes" | {
         ((bad)) || tar -x -f - -C / --recursive-unlink --numeric-owner --warning=none || bad=1
-        cat >/dev/null
+        cat >&"$null"
         exit "$bad"
     }
 }
@@ -256,7 +259,7 @@ is_empty() { # FOLDER
 }
 
 tools() { # Whether unpack can be asked for
-    type -P head >/dev/null && type -P tar >/dev/null
+    type -P head && type -P tar
 }
 
 present() { # PATH...: which of these are there and not behind a link, each ended by a NUL

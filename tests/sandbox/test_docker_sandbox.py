@@ -58,8 +58,9 @@ def test_a_trial_costs_few_calls_of_the_engine(docker: DockerBackend, docker_ben
     runner.run(spec)
     with calls_of(docker) as seen:
         assert runner.run(spec).is_passed
-    # For each of two sandboxes: create, attach, start, look where it writes, remove.
-    assert len(seen) == 10, seen
+    # For each of two sandboxes: create, attach, start, look where it writes. They are removed
+    # beside the work, as those of the trial before may still be.
+    assert len([call for call in seen if not call.startswith("DELETE ")]) == 8, seen
 
 
 def _beats(sandbox: Sandbox) -> int:
@@ -188,3 +189,24 @@ def test_what_an_engine_could_not_remove_goes_when_it_is_back(
     backend.start(image, Limits(), NetworkPolicy()).stop()
     assert not docker.engine.api.containers(all=True, filters={"name": name})
     backend.close()
+
+
+def test_no_signal_from_inside_ends_or_halts_the_driver(docker_bench: Bench) -> None:
+    with docker_bench.start() as sandbox:
+        script = "for n in {1..64}; do kill -$n 1 2>/dev/null; sleep 0.01; done; echo all"
+        assert out(sandbox, script).strip() == "all"
+        sandbox.write_files([SandboxFile("f", b"1")], "/srv")
+        assert [f.data for f in everything(sandbox, "/srv/f")] == [b"1"]
+
+
+def test_a_lost_null_device_and_a_spoiled_cat_hold_nobody_up(docker_bench: Bench) -> None:
+    with docker_bench.start() as sandbox:
+        sh(sandbox, "rm /dev/null; mkfifo /dev/null; chmod 0 /usr/bin/cat")
+        started = time.monotonic()
+        sandbox.write_files([SandboxFile("f", b"1")], "/srv")
+        assert out(sandbox, "echo on; [[ -p /dev/null ]] && read -t 5 line; echo $?").split() == [
+            "on",
+            "1",
+        ]
+        assert [f.data for f in everything(sandbox, "/srv/f")] == [b"1"]
+        assert time.monotonic() - started < 15
