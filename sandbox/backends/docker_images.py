@@ -41,6 +41,11 @@ _BUILD_MEMORY_BYTES = 4 * 1024**3
 _BUILD_PACKED_BYTES = 1024**3
 """What a build is counted as: few come near their ceiling."""
 _MISSING_SECONDS = 60.0
+_NAME = re.compile(
+    r"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
+    r"(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::\w[\w.-]{0,127})?(?:@[a-z][a-z0-9]*:[0-9a-f]{32,})?",
+    re.ASCII,
+)
 _NOT_THE_BUNDLES = re.compile(
     r"no space left on device|temporary failure|could ?n[o']t (resolve|connect)|"
     r"network is unreachable|no route to host|connection (timed out|refused|reset|failed)|"
@@ -136,6 +141,8 @@ class ImageStore:
 
     def _build(self, spec: ImageSpec, digest: str) -> Image:
         started = time.monotonic()
+        if spec.docker_image is not None:
+            check_name(spec.docker_image)
         context = context_of(spec)
         dockerfile = next((f.data for f in context if f.path == "Dockerfile"), None)
         if dockerfile is None:
@@ -144,6 +151,7 @@ class ImageStore:
             raise Refused(f"Dockerfile: {what} needs BuildKit, which is not used here")
         seconds = spec.build_timeout_seconds
         for name in base_images(dockerfile):
+            check_name(name)
             self._require(name, started + seconds)
         memory_bytes = min(_BUILD_PACKED_BYTES, self.places.capacity.memory_bytes)
         with self.places.acquire(memory_bytes=memory_bytes):
@@ -207,7 +215,8 @@ class ImageStore:
             try:
                 api._raise_for_status(answer)
             except APIError as error:
-                if error.is_client_error():
+                is_lost = "locate specified Dockerfile" in message_of(error)  # a link to nowhere
+                if error.is_client_error() or is_lost:
                     raise ImageBuildFailed(f"Dockerfile: {message_of(error)}") from error
                 raise
             alarm = threading.Timer(max(0.1, deadline - time.monotonic()), _cut, (api, answer))
@@ -228,6 +237,12 @@ class ImageStore:
         if time.monotonic() >= deadline and self.inspect(f"{REPOSITORY}:{digest}") is None:
             log = "\n".join(lines[-_LOG_LINES:])
             raise ImageBuildFailed(f"the image was not built within {seconds:g} s: {TOO_SLOW}", log)
+
+
+def check_name(name: str) -> None:
+    """Raises ImageBuildFailed for what can be no name of an image, wherever one looks for it."""
+    if not _NAME.fullmatch(name):
+        raise ImageBuildFailed(f"environment/: not a name of an image: {one_line(name, 200)!r}")
 
 
 def context_of(spec: ImageSpec) -> list[SandboxFile]:

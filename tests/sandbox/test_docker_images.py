@@ -15,7 +15,7 @@ import pytest
 
 from sandbox.backends.docker import DockerBackend
 from sandbox.backends.docker_bases import base_images, needs_buildkit
-from sandbox.backends.docker_images import REPOSITORY, context_of
+from sandbox.backends.docker_images import REPOSITORY, check_name, context_of
 from sandbox.contracts import ImageSpec, Limits, NetworkPolicy, SandboxFile
 from sandbox.errors import ImageBuildFailed, Refused, SandboxUnavailable
 from tests.sandbox.conformance import Bench, out
@@ -77,6 +77,18 @@ def test_what_is_ignored_does_not_reach_the_builder() -> None:
     assert found == {"b.txt", "d/keep.log", "Dockerfile", ".dockerignore"}
 
 
+NO_NAMES = ("Debian:12", "../../etc", "débian", "a b", "a\nRUN touch /x", "-a", "a:", "", "a@b")
+
+
+def test_names_of_images_are_told_from_what_is_none() -> None:
+    for name in ("a", "a:1", "My.Host:5000/a/b__c:V1.2", "a@sha256:" + "0" * 64, "x/y-z.w"):
+        check_name(name)
+    for name in NO_NAMES:
+        with pytest.raises(ImageBuildFailed, match="not a name") as failed:
+            check_name(name)
+        assert "\n" not in str(failed.value)
+
+
 # -- with one ---------------------------------------------------------------------------------
 
 
@@ -103,6 +115,15 @@ def test_a_missing_base_image_is_named_and_is_not_the_bundles_fault(
             backend.prepare(ImageSpec((), docker_image=name))
     assert "\n" not in str(refused.value)
     assert ("switched off" in str(refused.value)) is not pull
+
+
+@pytest.mark.docker
+def test_what_can_be_no_image_anywhere_is_the_bundles_fault(docker: DockerBackend) -> None:
+    gone = SandboxFile("Dockerfile", link="/nowhere")
+    bad = [ImageSpec((), docker_image=name) for name in NO_NAMES if name]
+    for spec in (*bad, spec_of("FROM Debian:12"), ImageSpec((gone,))):
+        with pytest.raises(ImageBuildFailed):
+            docker.prepare(spec)
 
 
 @pytest.mark.docker
