@@ -13,7 +13,8 @@ def main() -> None:
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
-        from django.db.utils import OperationalError
+        from django.db.utils import OperationalError, ProgrammingError
+        from psycopg.errors import UndefinedColumn, UndefinedTable
     except ImportError as error:
         sys.exit(f"{error}: run `make setup` first, then .venv/bin/python manage.py")
     try:
@@ -25,6 +26,13 @@ def main() -> None:
         sys.exit(141)
     except (ImproperlyConfigured, OperationalError) as error:
         sys.exit(f"ratchet: {' '.join(str(error).split())}")
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+            raise
+        sys.exit(
+            "ratchet: the database is not set up for this version:"
+            " run `manage.py migrate` (`demo` and `serve` do it themselves)"
+        )
 
 
 if __name__ == "__main__":

@@ -168,3 +168,13 @@ def test_refused_user_namespaces_are_one_line(command_environment: dict[str, str
     done = in_a_namespace(command_environment, script)
     assert done.returncode != 0
     assert re.fullmatch(r"ratchet: .*refuses user namespaces.*DATABASE_URL.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("command", [["verify", "--all"], ["import_environments", "seeds"]])
+def test_a_database_that_was_never_set_up_is_one_line(
+    command_environment: dict[str, str], command: list[str]
+) -> None:
+    done = manage(command_environment, *command)
+    assert done.returncode == 1
+    assert "`manage.py migrate`" in done.stderr
+    assert done.stderr.count("\n") == 1
