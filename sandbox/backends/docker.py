@@ -32,7 +32,7 @@ from sandbox.backends.docker_engine import (
     engine_errors,
 )
 from sandbox.backends.docker_images import BACKEND, ImageStore
-from sandbox.backends.docker_profile import MASKED_PATHS, seccomp_profile
+from sandbox.backends.docker_profile import MASKED_PATHS, readonly_paths, seccomp_profile
 from sandbox.backends.docker_reaper import home_label, host_label
 from sandbox.backends.docker_sandbox import DRIVER_PROCESSES, DockerSandbox
 from sandbox.backends.docker_watch import Watch
@@ -219,6 +219,7 @@ class DockerBackend:
             "CapAdd": list(CAPABILITIES),
             "SecurityOpt": ["no-new-privileges", f"seccomp={seccomp_profile()}"],
             "MaskedPaths": list(MASKED_PATHS),
+            "ReadonlyPaths": list(readonly_paths()),
             "Memory": limits.memory_bytes,
             "MemorySwap": limits.memory_bytes,
             "PidsLimit": limits.processes + DRIVER_PROCESSES,
@@ -301,6 +302,8 @@ class DockerBackend:
             " then everything in the sandbox is ended",
             "a public network reaches what Docker's default bridge reaches, this machine's own"
             " addresses among them, but no other sandbox",
+            "images are built in containers as the engine makes them, less closed than sandboxes:"
+            " with a network, and able to change modes of the machine's files in /proc",
             "programs and opened files are not traced under Docker",
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from typing import Any
 
 from sandbox.warden import syscalls
@@ -26,6 +27,34 @@ MASKED_PATHS = (
     *("/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup"),
 )
 """What Docker hides, old and new, and the page tables of the whole machine."""
+
+
+@functools.cache
+def readonly_paths() -> tuple[str, ...]:
+    """Everything in `/proc` that is the machine's and no process's own.
+
+    Its files belong to root, and their modes and owners are one for the machine and all its
+    containers: without this, `chmod -R 0 /` in a container takes them from everybody. Names of this
+    machine's kernel are added to those of others, since the engine may be elsewhere.
+    """
+    own = ("self", "thread-self", "mounts", "net")
+    here = {name for name in os.listdir("/proc") if not name.isdecimal() and name not in own}
+    return tuple(f"/proc/{name}" for name in sorted({*_KERNEL_FILES, *here}))
+
+
+_KERNEL_FILES = frozenset(
+    (
+        *("acpi", "asound", "buddyinfo", "bus", "cgroups", "cmdline", "config.gz", "consoles"),
+        *("cpuinfo", "crypto", "devices", "diskstats", "dma", "driver", "dynamic_debug"),
+        *("execdomains", "fb", "filesystems", "fs", "interrupts", "iomem", "ioports", "irq"),
+        *("kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount"),
+        *("kpageflags", "latency_stats", "loadavg", "locks", "mdstat", "meminfo", "misc"),
+        *("modules", "mtrr", "pagetypeinfo", "partitions", "pressure", "sched_debug", "schedstat"),
+        *("scsi", "slabinfo", "softirqs", "stat", "swaps", "sys", "sysrq-trigger", "sysvipc"),
+        *("timer_list", "timer_stats", "tty", "uptime", "version", "version_signature"),
+        *("vmallocinfo", "vmcore", "vmstat", "xen", "zoneinfo"),
+    )
+)
 
 
 def _masked(mask: int, value: int) -> list[dict[str, Any]]:

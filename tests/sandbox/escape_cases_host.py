@@ -154,6 +154,21 @@ def kernel_interfaces_cannot_be_written(bench: Bench) -> None:
             assert out(sandbox, command, 60, user=user) == ""
 
 
+def modes_of_the_kernels_files_cannot_be_changed(bench: Bench) -> None:
+    """They are one for the machine and all that runs on it, and root is their owner."""
+
+    def modes() -> dict[str, int]:
+        names = [name for name in os.listdir("/proc") if not name.isdecimal()]
+        return {name: Path("/proc", name).lstat().st_mode for name in names}
+
+    before = modes()
+    with bench.start() as sandbox:
+        assert out(sandbox, "chmod 700 /tmp && stat -c %a /tmp") == "700\n"
+        sh(sandbox, "chmod -R 0 /proc /sys; chown -R 1:1 /proc", seconds=60)
+    assert modes() == before
+    assert {Path("/proc", name).lstat().st_uid for name in before} == {0}
+
+
 def memory_and_messages_of_the_kernel_cannot_be_read(bench: Bench) -> None:
     names = ("/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/proc/kmsg")
     with bench.start() as sandbox:
@@ -319,6 +334,7 @@ CASES = (
     processes_of_the_host_cannot_be_seen_or_signalled,
     settings_of_the_kernel_cannot_be_written,
     kernel_interfaces_cannot_be_written,
+    modes_of_the_kernels_files_cannot_be_changed,
     memory_and_messages_of_the_kernel_cannot_be_read,
     devices_are_the_harmless_ones,
     programs_of_the_host_stay_as_they_are,
