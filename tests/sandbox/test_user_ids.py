@@ -56,8 +56,8 @@ def test_caches_of_different_ranges_do_not_meet() -> None:
     assert all("/" not in label for label in labels)
 
 
-# `newuidmap` and `newgidmap` are setuid programs; here root itself writes what they would. The first
-# lines are for a Python whose path holds a space, which no kernel takes.
+# `newuidmap` and `newgidmap` are setuid programs; here root itself writes what they would. The
+# first lines are for a Python whose path holds a space, which no kernel takes.
 _HELPER = """#!/bin/sh
 '''exec' '{python}' -I "$0" "$@"
 ' '''
