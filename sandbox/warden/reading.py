@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sandbox.warden.files import FOLDER, MAX_DEPTH, find_folder, parts_of
 from sandbox.warden.wire import Header
@@ -12,6 +15,8 @@ from sandbox.warden.wire import Header
 _ENTRY_BYTES = 256
 _FREE_ENTRIES = 4096
 _READ_BYTES = 1 << 22
+_MOVED = frozenset((errno.ENOENT, errno.ELOOP, errno.ENOTDIR))
+"""What is said of a name whose file is gone, or another kind of file by now."""
 
 
 class TooMuch(OSError):
@@ -94,9 +99,20 @@ def _read_at(folder: int, parts: list[str], source: Header, reading: Reading) ->
     except FileNotFoundError:
         return
     except OSError:
-        reading.take(path, name, folder)
+        with _may_move():
+            reading.take(path, name, folder)
         return
     _walk(top, source["exclude"], reading, has_folders=source["folders"])
+
+
+@contextmanager
+def _may_move() -> Iterator[None]:
+    """What vanishes, or becomes another kind of file, while it is looked at is passed over."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _MOVED:
+            raise
 
 
 def is_excluded(path: str, patterns: list[str]) -> bool:
@@ -137,14 +153,15 @@ def _walk(top: _Level, exclude: list[str], reading: Reading, *, has_folders: boo
             name = level.names.pop()
             if exclude and is_excluded(f"{level.below}{name}", exclude):
                 continue
-            info = os.stat(name, dir_fd=level.fd, follow_symlinks=False)
-            if not stat.S_ISDIR(info.st_mode):
-                level.is_empty &= not reading.take(f"{level.path}{name}", name, level.fd)
-                continue
-            if len(levels) > MAX_DEPTH:
-                raise TooDeep(f"folders are nested more than {MAX_DEPTH} deep")
-            fd = os.open(name, FOLDER, dir_fd=level.fd)
-            levels.append(_Level(fd, f"{level.path}{name}/", f"{level.below}{name}/"))
+            with _may_move():
+                info = os.stat(name, dir_fd=level.fd, follow_symlinks=False)
+                if not stat.S_ISDIR(info.st_mode):
+                    level.is_empty &= not reading.take(f"{level.path}{name}", name, level.fd)
+                    continue
+                if len(levels) > MAX_DEPTH:
+                    raise TooDeep(f"folders are nested more than {MAX_DEPTH} deep")
+                fd = os.open(name, FOLDER, dir_fd=level.fd)
+                levels.append(_Level(fd, f"{level.path}{name}/", f"{level.below}{name}/"))
     finally:
         for level in levels:
             os.close(level.fd)
