@@ -18,6 +18,8 @@ from sandbox.reaper import SERVER_MARKER, owner_label
 from sandbox.warden import wire
 
 _START_SECONDS = 30.0
+_DYING_SECONDS = 0.5
+_ATTEMPTS = 3
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from sandbox.warden.server import main; main()"
 )
@@ -32,6 +34,10 @@ class NotStarted(SandboxUnavailable):
         text = f"a sandbox did not start: {step}: {reason}"
         super().__init__(f"{text}; {remedy}" if remedy else text)
         self.step = step
+
+
+class _ServerEnded(Exception):
+    """The server that was asked is gone."""
 
 
 class ServerProcess:
@@ -51,22 +57,49 @@ class ServerProcess:
         self._lock = threading.Lock()
 
     def start_warden(self, request: dict[str, Any]) -> tuple[socket.socket, dict[str, Any]]:
-        """A socket to a fresh warden, and its answer. Raises SandboxUnavailable."""
+        """A socket to a fresh warden, and its answer. Raises SandboxUnavailable.
+
+        A server that died is noticed only by its silence: a request may still have gone into the
+        queue of a dying one. A warden that lost its other side ends by itself, so asking anew is
+        safe.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                ours = self._asked(request)
+                return self._answered(ours)
+            except _ServerEnded as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise SandboxUnavailable(f"the sandbox server ended: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _asked(self, request: dict[str, Any]) -> socket.socket:
         ours, theirs = socket.socketpair()
         try:
             with self._lock:
                 self._count += 1
-                request = {**request, "id": f"{self._count}"}
-                self._send(request, theirs)
+                control = self._ensure()
+                try:
+                    named = {**request, "id": f"{self._count}"}
+                    wire.send(control, named, descriptors=[theirs.fileno()])
+                except OSError as error:
+                    self._discard()
+                    raise _ServerEnded(str(error)) from error
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
+        return ours
+
+    def _answered(self, ours: socket.socket) -> tuple[socket.socket, dict[str, Any]]:
         ours.settimeout(_START_SECONDS)
         try:
             answer, _payload, _fds = wire.receive(ours)
-        except (OSError, EOFError) as error:
+        except (EOFError, ConnectionError) as error:
+            ours.close()
+            self._discard_if_ended()
+            raise _ServerEnded(str(error)) from error
+        except OSError as error:
             ours.close()
             raise SandboxUnavailable(f"a sandbox did not start: {error}") from error
         if "error" in answer:
@@ -74,17 +107,15 @@ class ServerProcess:
             raise NotStarted(answer["step"], answer["error"])
         return ours, answer
 
-    def _send(self, request: dict[str, Any], theirs: socket.socket) -> None:
-        for is_last in (False, True):
-            control = self._ensure()
-            try:
-                wire.send(control, request, descriptors=[theirs.fileno()])
-            except OSError as error:
-                self._discard()
-                if is_last:
-                    raise SandboxUnavailable(f"the sandbox server ended: {error}") from error
-            else:
+    def _discard_if_ended(self) -> None:
+        """Another thread may have replaced the server that was asked: a living one stays."""
+        with self._lock:
+            process = self._process
+            if process is None or self._pid != os.getpid():
                 return
+            with contextlib.suppress(subprocess.TimeoutExpired):  # killed, and not yet gone
+                process.wait(timeout=_DYING_SECONDS)
+                self._discard()
 
     def _ensure(self) -> socket.socket:
         if self._control is not None and self._pid == os.getpid():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,27 @@ def test_a_server_that_was_killed_is_started_again(tmp_path: Path) -> None:
     with backend.start(image, Limits(), NetworkPolicy()) as other:
         assert out(other, "echo new") == "new\n"
     sandbox.stop()
+    backend.close()
+
+
+@pytest.mark.bubblewrap
+def test_a_request_that_a_dying_server_swallowed_is_asked_again(tmp_path: Path) -> None:
+    backend = BubblewrapBackend(tmp_path / "r", tmp_path / "c")
+    image = backend.prepare(image_spec())
+    backend.start(image, Limits(), NetworkPolicy()).stop()
+    process = backend._server._process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)  # it takes the request, and never reads it
+    with ThreadPoolExecutor(2) as threads:
+        starting = [
+            threads.submit(backend.start, image, Limits(), NetworkPolicy()) for _ in range(2)
+        ]
+        time.sleep(0.2)
+        assert not any(one.done() for one in starting)
+        process.kill()
+        for one in starting:
+            with one.result() as sandbox:
+                assert out(sandbox, "echo new") == "new\n"
     backend.close()
 
 
