@@ -1,0 +1,137 @@
+"""What one call to a language model is, and what the harness needs to keep of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Role(StrEnum):
+    """Who calls. Any model may play any role."""
+
+    PROPOSER = "proposer"
+    PLAN_REVIEWER = "plan_reviewer"
+    MODIFIER = "modifier"
+    EXPLOITER = "exploiter"
+    JUDGE = "judge"
+    TRIAGE = "triage"
+    COLD_START = "cold_start"
+    SOLVER = "solver"
+
+
+class CallOutcome(StrEnum):
+    """How one attempt at a call ended. The set is closed: everything else is a fault of ours."""
+
+    ANSWERED = "answered"
+    RATE_LIMITED = "rate_limited"
+    SERVER_ERROR = "server_error"
+    CONNECTION = "connection"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    EMPTY = "empty"
+    MALFORMED = "malformed"
+    TOO_LARGE = "too_large"
+    CONTEXT_OVERFLOW = "context_overflow"
+    BAD_REQUEST = "bad_request"
+    AUTH = "auth"
+    BUDGET = "budget"
+    CIRCUIT_OPEN = "circuit_open"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call took. `is_estimated`: the endpoint did not say, these are our own figures.
+
+    `cached_tokens` are those of the input tokens that the endpoint had read before.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float = 0.0
+    is_estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; estimated as soon as one of them is."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.usd + other.usd,
+            self.is_estimated or other.is_estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Which model plays a role: a provider's, or one behind an OpenAI-compatible `base_url`.
+
+    `settings` are what the provider is told beside the messages (temperature, max_tokens).
+    The key is never in here.
+    """
+
+    provider: str
+    name: str
+    base_url: str = ""
+    settings: tuple[tuple[str, float | int | str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One attempt at one call, kept for good.
+
+    `request` and `response` are canonical JSON without secrets; `key` is the SHA-256 of the place
+    and the canonical request; `attempt` counts from 1; `reason` is one line, empty when answered.
+    """
+
+    key: str
+    place: str
+    role: Role
+    model: str
+    prompt_digest: str
+    attempt: int
+    outcome: CallOutcome
+    reason: str
+    request: bytes
+    response: bytes
+    usage: Usage
+    seconds: float
+
+
+class CallLog(Protocol):
+    """The memory of a run's calls: an answered call is never made twice."""
+
+    def recall(self, key: str) -> CallRecord | None:
+        """The answered call with that key, or None."""
+        ...
+
+    def record(self, call: CallRecord) -> None:
+        """Keep a call for good, answered or not; at once, whatever the caller does next."""
+        ...
+
+    def spent(self) -> Usage:
+        """What all calls of the run recorded so far took."""
+        ...
+
+
+class BudgetStop(Exception):
+    """The run's hard stop. Nothing was lost: the step is put back, the run pauses with this."""
+
+
+class ModelUnavailable(Exception):
+    """The endpoint cannot be used now. Machinery: never a refusal, never a reward of 0.
+
+    `outcome` says how the last attempt ended, `endpoint` which one it was.
+    """
+
+    def __init__(self, outcome: CallOutcome, endpoint: str, reason: str = "") -> None:
+        super().__init__(f"{endpoint}: {reason or outcome.value}")
+        self.outcome = outcome
+        self.endpoint = endpoint
