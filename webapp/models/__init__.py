@@ -4,6 +4,7 @@ from webapp.models.dataset import Dataset, DatasetMember, DatasetVersion
 from webapp.models.difficulty import DifficultyScore, Measure, MeasuredTrial, Solver, SolverKind
 from webapp.models.environment import Blob, Environment, EnvironmentKind, Lineage
 from webapp.models.event import Event
+from webapp.models.imports import Import, ImportEntry, ImportOutcome
 from webapp.models.review import Review, ReviewLease, ReviewVerdict
 from webapp.models.run import EvolutionRun, EvolutionStep
 from webapp.models.trial import GateRecord, Trial, Verification
@@ -21,6 +22,9 @@ __all__ = [
     "EvolutionRun",
     "EvolutionStep",
     "GateRecord",
+    "Import",
+    "ImportEntry",
+    "ImportOutcome",
     "Lineage",
     "Measure",
     "MeasuredTrial",
