@@ -14,6 +14,9 @@ from sandbox.choice import HOST_ROOT
 from sandbox.contracts import Outcome, SolverEnd
 from webapp.lifecycle import TrialStatus
 
+ALL_GATES = "all"
+"""What `Verification.renewed` says when no earlier answer counts."""
+
 
 class Verification(models.Model):
     """One run of the gates over one environment; a re-run makes a new row, never an edit."""
@@ -35,6 +38,9 @@ class Verification(models.Model):
         max_length=5, choices=[(d.value, d.value) for d in Depth], default=Depth.QUICK.value
     )
     """How much was asked: what an evolution step can afford, or everything."""
+
+    renewed = models.CharField(max_length=40, blank=True)
+    """The one gate to be asked anew, or ALL_GATES; the others may repeat an earlier answer."""
 
     backend = models.CharField(max_length=40, blank=True)
     """What ran the trials that the verdict rests on; several are joined by ", "."""
@@ -130,7 +136,12 @@ class Trial(models.Model):
 
 
 class GateRecord(models.Model):
-    """What one gate answered in one verification. `evidence` is msgspec JSON of `Evidence`."""
+    """What one gate answered in one verification. `evidence` is msgspec JSON of `Evidence`.
+
+    `cache_key` names the question: equal keys, equal questions; empty where nothing is repeated.
+    An answer that was given before has the verification that gave it as its `source`, and its
+    evidence names trials of that one.
+    """
 
     verification = models.ForeignKey(Verification, on_delete=models.PROTECT, related_name="gates")
     position = models.PositiveSmallIntegerField()
@@ -142,6 +153,10 @@ class GateRecord(models.Model):
     evidence = models.JSONField(default=list)
     figures = models.JSONField(default=dict)
     seconds = models.FloatField(default=0.0)
+    cache_key = models.CharField(max_length=64, blank=True, db_index=True)
+    source = models.ForeignKey(
+        Verification, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
 
     class Meta:
         ordering: ClassVar = ["position"]
@@ -151,3 +166,8 @@ class GateRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.gate}: {self.status}"
+
+    @property
+    def is_reused(self) -> bool:
+        """Whether the answer is an earlier verification's."""
+        return self.source_id is not None

@@ -26,17 +26,23 @@ MAX_ERRORED = 3
 """After so many verifications that the machinery spoiled, nothing is tried again by itself."""
 
 
-def request_verification(environment: Environment) -> bool:
-    """Queue a verification unless one is open; False when it was given up (see MAX_ERRORED)."""
+def request_verification(
+    environment: Environment, depth: Depth = Depth.QUICK, renew: str = ""
+) -> bool:
+    """Queue a verification unless one is open; False when it was given up (see MAX_ERRORED).
+
+    `renew` names a gate that is to be asked anew, or is ALL_GATES; a person who says so is never
+    told that it was given up.
+    """
     with transaction.atomic():
         # Whoever asks at the same time waits here, and then sees the row that we make.
         _lock(environment)
         rows = environment.verifications
         if rows.filter(status__in=[TrialStatus.QUEUED, TrialStatus.RUNNING]).exists():
             return True
-        if rows.filter(status=TrialStatus.ERRORED).count() >= MAX_ERRORED:
+        if not renew and rows.filter(status=TrialStatus.ERRORED).count() >= MAX_ERRORED:
             return False
-        verification = open_verification(environment)
+        verification = open_verification(environment, depth=depth, renew=renew)
         dispatch.send(dispatch.VERIFY, verification.pk)
     return True
 
@@ -45,8 +51,12 @@ def open_verification(
     environment: Environment,
     status: TrialStatus = TrialStatus.QUEUED,
     depth: Depth = Depth.QUICK,
+    renew: str = "",
 ) -> Verification:
-    """A new verification row, the highest number; the environment is then verifying."""
+    """A new verification row, the highest number; the environment is then verifying.
+
+    `renew` names the gate that is to be asked anew, or is ALL_GATES; see `Verification.renewed`.
+    """
     with transaction.atomic():
         _lock(environment)
         number = environment.verifications.aggregate(n=Max("number"))["n"] or 0
@@ -56,6 +66,7 @@ def open_verification(
             status=status,
             protocol=PROTOCOL_VERSION,
             depth=depth,
+            renewed=renew,
         )
         if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
             transitions.move(environment, "verification", VerificationStatus.VERIFYING)
