@@ -39,6 +39,24 @@ class CallOutcome(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     CANCELLED = "cancelled"
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the model has spoken: recalled on a resume, never asked again at that place.
+
+        An overflow is final, too: the same request overflows again.
+        """
+        return self in _FINAL
+
+
+_FINAL = frozenset(
+    {
+        CallOutcome.ANSWERED,
+        CallOutcome.REFUSED,
+        CallOutcome.EMPTY,
+        CallOutcome.CONTEXT_OVERFLOW,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -109,7 +127,7 @@ class CallLog(Protocol):
     """The memory of a run's calls: an answered call is never made twice."""
 
     def recall(self, key: str) -> CallRecord | None:
-        """The answered call with that key, or None."""
+        """The call with that key whose outcome is final (`CallOutcome.is_final`), or None."""
         ...
 
     def record(self, call: CallRecord) -> None:
@@ -135,3 +153,19 @@ class ModelUnavailable(Exception):
         super().__init__(f"{endpoint}: {reason or outcome.value}")
         self.outcome = outcome
         self.endpoint = endpoint
+
+
+class CallFailed(Exception):
+    """This request has no answer from this model, and would have none the next time.
+
+    `outcome` is CONTEXT_OVERFLOW (ask with less) or TOO_LARGE (it never stops talking). No
+    machinery is broken: the role asks otherwise or gives up with this line.
+    """
+
+    def __init__(self, outcome: CallOutcome, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
+
+class StepBudgetStop(Exception):
+    """The step's own budget is used up: the step ends without a child, the run goes on."""
