@@ -47,6 +47,13 @@ class RunStatus(TextChoices):
     CANCELLED = "cancelled"
 
 
+class PauseReason(TextChoices):
+    """Why a run rests that nobody paused."""
+
+    BUDGET = "budget"
+    MODEL = "model"
+
+
 Table = Mapping[str, frozenset[str]]
 
 

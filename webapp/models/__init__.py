@@ -1,5 +1,6 @@
 """What is stored: one module per aggregate."""
 
+from webapp.models.call import ModelCall
 from webapp.models.dataset import Dataset, DatasetMember, DatasetVersion
 from webapp.models.difficulty import DifficultyScore, Measure, MeasuredTrial, Solver, SolverKind
 from webapp.models.environment import Blob, Environment, EnvironmentKind, Lineage
@@ -28,6 +29,7 @@ __all__ = [
     "Lineage",
     "Measure",
     "MeasuredTrial",
+    "ModelCall",
     "Review",
     "ReviewLease",
     "ReviewVerdict",

@@ -44,6 +44,13 @@ class MeasuredTrial(models.Model):
     input_tokens = models.BigIntegerField(null=True, blank=True)
     output_tokens = models.BigIntegerField(null=True, blank=True)
     seconds = models.FloatField(null=True, blank=True)
+    usd = models.FloatField(null=True, blank=True)
+    reward = models.FloatField(null=True, blank=True)
+    trajectory_digest = models.CharField(max_length=64, blank=True)
+    """The compressed ATIF trajectory, where one was kept; likewise the cast and the output."""
+
+    cast_digest = models.CharField(max_length=64, blank=True)
+    output_digest = models.CharField(max_length=64, blank=True)
     source = models.CharField(max_length=200)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from evolution.contracts import StepEnd
-from webapp.lifecycle import RunStatus
+from webapp.lifecycle import PauseReason, RunStatus
 from webapp.models.environment import Lineage
 
 
@@ -36,6 +36,21 @@ class EvolutionRun(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
     error = models.TextField(blank=True)
+    budget_usd = models.FloatField(null=True, blank=True)
+    budget_tokens = models.BigIntegerField(null=True, blank=True)
+    budget_seconds = models.FloatField(null=True, blank=True)
+    """What the run's calls to models may take together; None: no limit of that kind."""
+
+    pause_reason = models.CharField(
+        max_length=10, blank=True, choices=[(p.value, p.value) for p in PauseReason]
+    )
+    """Why it rests, where no person paused it; `error` says more."""
+
+    replay_of = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="replays"
+    )
+    """The run whose stored answers take the place of models."""
+
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -50,6 +65,15 @@ class EvolutionRun(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(children__gte=1, children__lte=4), name="run_children_sane"
+            ),
+            models.CheckConstraint(
+                condition=(Q(budget_usd__isnull=True) | Q(budget_usd__gte=0, budget_usd__lt=1e9))
+                & (Q(budget_tokens__isnull=True) | Q(budget_tokens__gte=0))
+                & (
+                    Q(budget_seconds__isnull=True)
+                    | Q(budget_seconds__gte=0, budget_seconds__lt=1e9)
+                ),
+                name="run_budget_sane",
             ),
         ]
 
@@ -72,6 +96,9 @@ class EvolutionStep(models.Model):
         "Environment", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     attempt = models.PositiveIntegerField(default=0)
+    excused = models.PositiveIntegerField(default=0)
+    """Attempts that ended for want of a model or of budget, which is no fault of the step."""
+
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     worker = models.CharField(max_length=200, blank=True)
     refusals = models.JSONField(default=list)
