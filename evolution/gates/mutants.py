@@ -50,6 +50,8 @@ SOLUTION_SHARE = 0.3
 """The part of the first round that damages the solution; these cost a whole trial each."""
 ROUNDS = 4
 SILENT = "notices none"
+MOST_NAMED = 60
+"""Checks that are named per mutant: a page draws from them which check noticed which."""
 AIMED = 6
 """Damages per round to what the newest demand delivers."""
 _RUNGS = (10.0, 30.0)
@@ -289,7 +291,7 @@ def _noticed(tally: Tally) -> list[Evidence]:
     return [
         Evidence(
             label=f"noticed: {mutant.label}",
-            result=f"by {named(result.failed_checks) or 'the reward alone'}",
+            result=f"by {named(result.failed_checks, MOST_NAMED) or 'the reward alone'}",
             files=(mutant.path,),
             key=key,
         )
