@@ -123,11 +123,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='modelcall',
-            constraint=models.UniqueConstraint(condition=models.Q(('outcome', 'answered')), fields=('run', 'key'), name='call_answered_once'),
+            constraint=models.UniqueConstraint(condition=models.Q(('outcome__in', ['answered', 'refused', 'empty', 'context_overflow'])), fields=('run', 'key'), name='call_answered_once'),
         ),
         migrations.AddConstraint(
             model_name='modelcall',
-            constraint=models.UniqueConstraint(condition=models.Q(('outcome', 'answered'), ('run__isnull', True)), fields=('environment', 'key'), name='call_answered_once_outside_runs'),
+            constraint=models.UniqueConstraint(condition=models.Q(('outcome__in', ['answered', 'refused', 'empty', 'context_overflow']), ('run__isnull', True)), fields=('environment', 'key'), name='call_answered_once_outside_runs'),
         ),
         migrations.AddConstraint(
             model_name='modelcall',

@@ -17,9 +17,11 @@ from webapp.models.run import EvolutionRun, EvolutionStep
 SEARCH_CONFIG = "simple"
 """Words as they are written: transcripts are code, names and paths more than prose."""
 
+FINAL = [outcome.value for outcome in CallOutcome if outcome.is_final]
+
 
 class ModelCall(models.Model):
-    """One attempt at one call. An answered call of a run is never made again.
+    """One attempt at one call. A call of a run that has its final outcome is never made again.
 
     `place` names where in the work it stands, `key` is the digest of place and request. Request
     and response lie compressed in blobs, as canonical JSON; `text` is what was newly said in
@@ -59,12 +61,12 @@ class ModelCall(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["run", "key"],
-                condition=Q(outcome=CallOutcome.ANSWERED.value),
+                condition=Q(outcome__in=FINAL),
                 name="call_answered_once",
             ),
             models.UniqueConstraint(
                 fields=["environment", "key"],
-                condition=Q(outcome=CallOutcome.ANSWERED.value, run__isnull=True),
+                condition=Q(outcome__in=FINAL, run__isnull=True),
                 name="call_answered_once_outside_runs",
             ),
             models.CheckConstraint(
