@@ -1,0 +1,81 @@
+"""The memory of a run's calls to models, kept in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from django.db import connection
+from django.db.models import Q
+
+from evolution.llm.calls import CallRecord, Usage
+from webapp.models import Environment, EvolutionRun
+from webapp.services import calls
+from webapp.services.calls import Place
+
+
+class DatabaseCallLog:
+    """Implements `evolution.llm.calls.CallLog`. A context manager: it may hold a connection.
+
+    With `replay_of`, what is not among the run's own calls is looked for among that run's. May be
+    used inside a running event loop: Django's connections may not, so a thread of its own asks.
+    """
+
+    def __init__(self, place: Place, *, replay_of: EvolutionRun | None = None) -> None:
+        self._place = place
+        self._replay_of = replay_of
+        self._loose: list[int] = []
+        self._thread: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._thread is not None:
+            self._thread.submit(connection.close).result()
+            self._thread.shutdown()
+            self._thread = None
+
+    def recall(self, key: str) -> CallRecord | None:
+        """The call with that key whose outcome is final, or None. Raises CorruptStore."""
+        return self._outside_of_loops(lambda: self._recall(key))
+
+    def record(self, call: CallRecord) -> None:
+        """Keep a call for good, answered or not, at once."""
+        self._loose.append(self._outside_of_loops(lambda: calls.store_call(self._place, call)))
+
+    def spent(self) -> Usage:
+        """What all calls of the run took so far, in every process."""
+        return self._outside_of_loops(lambda: calls.sum_usage(self._place.scope))
+
+    def give_to(self, environment: Environment) -> None:
+        """What was said since the last candidate led to this one."""
+        ids, self._loose = self._loose, []
+        self._outside_of_loops(lambda: calls.give_to_environment(ids, environment))
+
+    def _recall(self, key: str) -> CallRecord | None:
+        found = calls.find_call(self._place.scope, key)
+        if found is not None:
+            self._loose.append(found[0])
+            return found[1]
+        if self._replay_of is None:
+            return None
+        replayed = calls.find_call(Q(run=self._replay_of), key)
+        return None if replayed is None else replayed[1]
+
+    def _outside_of_loops[T](self, ask: Callable[[], T]) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return ask()
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="calls")
+        return self._thread.submit(ask).result()
