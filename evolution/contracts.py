@@ -101,6 +101,10 @@ class Mutation:
     decoy: tuple[SandboxFile, ...] = ()
     discovery: str = ""
     withheld: tuple[str, ...] = ()
+    before: Sequence = ()
+    """The parent's sequence that the edit was made on, where it is not the stored one."""
+    has_control: bool = True
+    """Whether `control` is the child with the operator off: else it is the parent as it is."""
 
 
 class GateStatus(StrEnum):
@@ -130,7 +134,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """One gate's answer. `reason` is one plain line. `figures` are named numbers for the page."""
+    """One gate's answer. `reason` is one plain line. `figures` are named numbers for the page.
+
+    `cache_key` names the question, where its answer may be repeated; see `gates.questions`. An
+    answer that was given before names in `source` the verification that gave it, as the memory
+    calls it; it took no time.
+    """
 
     gate: str
     version: int
@@ -140,6 +149,8 @@ class GateResult:
     figures: tuple[tuple[str, float], ...] = ()
     seconds: float = 0.0
     is_blocking: bool = True
+    cache_key: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +173,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the Proposer wants to do; reviewed before anything is built."""
+    """What the Proposer wants to do; reviewed before anything is built.
+
+    `details` say in words what each part of the bundle is to become, for who builds it by hand.
+    """
 
     operator: str
     direction: Direction
@@ -175,6 +189,8 @@ class Plan:
     why: str
     seed: int
     revision: int = 0
+    effect: Effect = Effect.SOLUTION
+    details: str = ""
 
 
 @dataclass(frozen=True, slots=True)

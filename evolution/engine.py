@@ -29,8 +29,9 @@ from evolution.directions import Direction
 from evolution.gates import oracle
 from evolution.gates.case import Case, candidate
 from evolution.gates.desk import Desk
-from evolution.gates.protocol import WORKERS, verify
+from evolution.gates.protocol import WORKERS, verdict_of, verify
 from evolution.gates.specs import oracle_asks
+from evolution.llm.calls import ModelUnavailable, StepBudgetStop
 from evolution.ports import Author, Journal, TrialLog, TrialRunner
 from evolution.roles.findings import finding
 from evolution.roles.seeding import derived_random
@@ -49,7 +50,8 @@ def evolve_step(
     """Make one child of `subject` that passes all gates, within the configured budgets.
 
     The end is `inconclusive` as soon as broken machinery stands between a candidate and its
-    verdict: repeating the step with the same logs goes on from there.
+    verdict, or a model cannot be reached: repeating the step with the same logs goes on from there.
+    A step whose own budget is used up is exhausted; BudgetStop of the run passes through.
     """
     if pool is None:
         with ThreadPoolExecutor(workers, thread_name_prefix="trial") as own:
@@ -102,6 +104,17 @@ class _Step:
     builds: int = 0
 
     def run(self, subject: Subject) -> StepResult:
+        """Work, and tell from the work's own failures what only stood in its way."""
+        try:
+            return self._run(subject)
+        except ModelUnavailable as error:
+            self._refuse(f"model: {error}")
+            return self._ended(StepEnd.INCONCLUSIVE, subject)
+        except StepBudgetStop as stop:
+            self._refuse(f"budget: {stop}")
+            return self._ended(StepEnd.EXHAUSTED, subject)
+
+    def _run(self, subject: Subject) -> StepResult:
         """Observe the parent, then try the directions in turn."""
         if subject.oracle is None:
             facts, answer = observe_oracle(
@@ -110,7 +123,7 @@ class _Step:
             if facts is None:
                 return self._without_oracle(answer)
             subject = replace(subject, oracle=facts)
-        subject = self._carried(subject)
+        subject = self.author.understand(self._carried(subject))
         for direction in direction_order(subject, self.config):
             end = self._try(subject, direction)
             if end is not None:
@@ -200,9 +213,14 @@ class _Step:
             log = self.journal.open_candidate(plan, mutation, self.builds)
             case = candidate(subject, mutation, self.config)
             evidence = verify(case, self.runner, log, pool=self.pool)
-            attempt = Attempt(plan, mutation, evidence, self.builds)
-            self.attempts.append(attempt)
-            self.journal.close_candidate(attempt)
+            if evidence.is_valid:
+                try:
+                    evidence = self._examined(case, evidence, log)
+                except StepBudgetStop:
+                    unknown = replace(evidence, status=GateStatus.INCONCLUSIVE)
+                    self._close(Attempt(plan, mutation, unknown, self.builds))
+                    raise
+            self._close(Attempt(plan, mutation, evidence, self.builds))
             self.builds += 1
             if evidence.is_valid:
                 return StepEnd.ACCEPTED
@@ -210,6 +228,22 @@ class _Step:
                 return StepEnd.INCONCLUSIVE
             said = verdict_line(evidence)
         return said
+
+    def _close(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        self.journal.close_candidate(attempt)
+
+    def _examined(self, case: Case, verdict: Verdict, log: TrialLog) -> Verdict:
+        """The verdict with what the author's own gates say, up to the first that does not pass."""
+        answers = list(verdict.gates)
+        desk = Desk(self.runner, log, self.pool)
+        for name, steps in self.author.examine(case).items():
+            answer = desk.settle({name: steps})[name]
+            answers.append(answer)
+            log.gate(answer)
+            if answer.status in (GateStatus.FAILED, GateStatus.INCONCLUSIVE):
+                break
+        return verdict_of(answers)
 
 
 def verdict_line(verdict: Verdict) -> str:

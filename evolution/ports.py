@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
+from evolution.bundle import Bundle
 from evolution.contracts import (
     Attempt,
     GateResult,
@@ -15,10 +17,14 @@ from evolution.contracts import (
     Verdict,
 )
 from evolution.directions import Direction
-from sandbox.base import TrialRunner
+from sandbox.base import Sandbox, TrialRunner
 from sandbox.contracts import TrialResult
 
-__all__ = ["Author", "Journal", "TrialLog", "TrialRunner"]
+if TYPE_CHECKING:
+    from evolution.gates.case import Case
+    from evolution.gates.desk import Steps
+
+__all__ = ["Author", "GateMemory", "Journal", "TrialLog", "TrialRunner", "Workbench"]
 
 
 class TrialLog(Protocol):
@@ -40,6 +46,17 @@ class TrialLog(Protocol):
 
     def gate(self, result: GateResult) -> None:
         """A gate has answered."""
+        ...
+
+
+class GateMemory(Protocol):
+    """The answers that gates gave in earlier verifications."""
+
+    def recall(self, gate: str, cache_key: str) -> GateResult | None:
+        """A lasting answer to this very question, with its `source`; None where it is asked anew.
+
+        One that was given earlier in this same verification has no `source`.
+        """
         ...
 
 
@@ -68,6 +85,13 @@ class Author(Protocol):
 
     name: str
 
+    def understand(self, subject: Subject) -> Subject:
+        """The subject as this author sees it: with a better sequence where it had none.
+
+        Gates and operators get what comes back. Most authors change nothing.
+        """
+        ...
+
     def propose(
         self, subject: Subject, direction: Direction, config: StepConfig, findings: tuple[str, ...]
     ) -> Plan | str:
@@ -80,4 +104,19 @@ class Author(Protocol):
 
     def modify(self, subject: Subject, plan: Plan, evidence: Verdict | None) -> Mutation | str:
         """Build the child (again, from evidence), or say in one line why it cannot be built."""
+        ...
+
+    def examine(self, case: Case) -> Mapping[str, Steps]:
+        """Further gates by name, asked one after another of a child that passed all others."""
+        ...
+
+
+class Workbench(Protocol):
+    """Where an author tries things out: a sandbox of an environment, held open."""
+
+    def open(self, bundle: Bundle) -> Sandbox:
+        """A fresh sandbox of the bundle's image within its limits, without network and tests.
+
+        Whoever opens it stops it. Raises SandboxError.
+        """
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -21,6 +21,8 @@ from evolution.contracts import (
 )
 from evolution.directions import Direction
 from evolution.engine import evolve_step
+from evolution.gates.case import Case
+from evolution.gates.desk import Steps
 from evolution.memory import MemoryJournal
 from evolution.ports import Author, Journal, TrialLog, TrialRunner
 from sandbox.contracts import Image, ImageSpec, TrialResult, TrialSpec
@@ -54,11 +56,17 @@ class RecordedBuild:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the author said, in order: exactly one of the two fields of an answer is set."""
+    """What the author said, in order: exactly one of the two fields of an answer is set.
+
+    `subject` is the parent as the author saw it, None where that is the one that went in;
+    `examinations` are the answers of its own gates, in order.
+    """
 
     proposals: tuple[tuple[Plan | None, str], ...] = ()
     reviews: tuple[PlanReview, ...] = ()
     mutations: tuple[tuple[Mutation | None, str], ...] = ()
+    subject: Subject | None = None
+    examinations: tuple[tuple[GateResult, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ def record_step(
         author=author.name,
         subject=subject,
         config=config,
-        answers=Answers(tuple(noted.proposals), tuple(noted.reviews), tuple(noted.mutations)),
+        answers=noted.answers,
         builds=tuple(listening.builds),
         trials=tuple(listening.trials),
         end=result.end.value,
@@ -205,6 +213,12 @@ class RecordedAuthor:
         self._proposals = list(answers.proposals)
         self._reviews = list(answers.reviews)
         self._mutations = list(answers.mutations)
+        self._examinations = list(answers.examinations)
+        self._subject = answers.subject
+
+    def understand(self, subject: Subject) -> Subject:
+        """The recorded subject."""
+        return self._subject or subject
 
     def propose(
         self, subject: Subject, direction: Direction, config: StepConfig, findings: tuple[str, ...]
@@ -222,6 +236,17 @@ class RecordedAuthor:
         mutation, reason = _next(self._mutations, f"a mutation by {plan.operator}")
         return reason if mutation is None else mutation
 
+    def examine(self, case: Case) -> Mapping[str, Steps]:
+        """The next recorded answers of the author's own gates."""
+        answers = self._examinations.pop(0) if self._examinations else ()
+        return {answer.gate: _answered(answer) for answer in answers}
+
+
+def _answered(answer: GateResult) -> Steps:
+    """A gate that needs nothing to answer."""
+    yield ()
+    return answer
+
 
 def _next[Answer](left: list[Answer], what: str) -> Answer:
     if not left:
@@ -236,6 +261,23 @@ class _NotedAuthor:
         self.proposals: list[tuple[Plan | None, str]] = []
         self.reviews: list[PlanReview] = []
         self.mutations: list[tuple[Mutation | None, str]] = []
+        self.examinations: list[list[GateResult]] = []
+        self.subject: Subject | None = None
+
+    @property
+    def answers(self) -> Answers:
+        return Answers(
+            tuple(self.proposals),
+            tuple(self.reviews),
+            tuple(self.mutations),
+            self.subject,
+            tuple(map(tuple, self.examinations)),
+        )
+
+    def understand(self, subject: Subject) -> Subject:
+        seen = self._author.understand(subject)
+        self.subject = None if seen is subject else seen
+        return seen
 
     def propose(
         self, subject: Subject, direction: Direction, config: StepConfig, findings: tuple[str, ...]
@@ -253,6 +295,17 @@ class _NotedAuthor:
         made = self._author.modify(subject, plan, evidence)
         self.mutations.append((None, made) if isinstance(made, str) else (made, ""))
         return made
+
+    def examine(self, case: Case) -> Mapping[str, Steps]:
+        answers: list[GateResult] = []
+        self.examinations.append(answers)
+
+        def noted(steps: Steps) -> Steps:
+            answer = yield from steps
+            answers.append(answer)
+            return answer
+
+        return {name: noted(steps) for name, steps in self._author.examine(case).items()}
 
 
 class _NotedLog:

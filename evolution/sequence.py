@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -36,11 +36,20 @@ KIND_OF_DIRECTION = {
 
 @dataclass(frozen=True, slots=True)
 class SequenceEdit:
-    """One edit at `index`: the pair that stands there afterwards (replaced or inserted)."""
+    """One edit at `index`: the pair that stands there afterwards (replaced or inserted).
+
+    `more` are further edits of the same step, each made on what the ones before it left.
+    """
 
     kind: EditKind
     index: int
     pair: Pair
+    more: tuple[SequenceEdit, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SequenceEdit, ...]:
+        """All edits of single pairs that this one stands for, in order."""
+        return (replace(self, more=()), *(part for one in self.more for part in one.parts))
 
 
 Sequence = tuple[Pair, ...]
@@ -58,6 +67,12 @@ def assumed_sequence(config: Mapping[str, Any]) -> Sequence:
 
 def apply_edit(sequence: Sequence, edit: SequenceEdit) -> Sequence:
     """The sequence after the edit. Raises ValueError where the edit does not fit the sequence."""
+    for part in edit.parts:
+        sequence = _applied(sequence, part)
+    return sequence
+
+
+def _applied(sequence: Sequence, edit: SequenceEdit) -> Sequence:
     upper = len(sequence) if edit.kind is EditKind.INSERT else len(sequence) - 1
     if not 0 <= edit.index <= upper:
         raise ValueError(f"no place {edit.index} in a sequence of {len(sequence)} pairs")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evolution.contracts import Mutation, Plan, PlanReview, StepConfig, Subject, Verdict
 from evolution.directions import Direction
+from evolution.gates.case import Case
+from evolution.gates.desk import Steps
 from evolution.operators import registry
 from evolution.operators.base import Operator
 from evolution.roles import modifier, plan_reviewer, proposer
@@ -18,6 +20,10 @@ class ProceduralAuthor:
 
     def __init__(self, operators: Sequence[Operator] | None = None) -> None:
         self.operators = tuple(registry.OPERATORS if operators is None else operators)
+
+    def understand(self, subject: Subject) -> Subject:
+        """Operators need no more than what is stored."""
+        return subject
 
     def propose(
         self, subject: Subject, direction: Direction, config: StepConfig, findings: tuple[str, ...]
@@ -32,3 +38,7 @@ class ProceduralAuthor:
     def modify(self, subject: Subject, plan: Plan, evidence: Verdict | None) -> Mutation | str:
         """See `roles.modifier.modify`."""
         return modifier.modify(subject, plan, evidence, self.operators)
+
+    def examine(self, case: Case) -> Mapping[str, Steps]:
+        """The gates of the protocol are enough for what operators build."""
+        return {}

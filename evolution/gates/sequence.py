@@ -15,7 +15,14 @@ from evolution.contracts import Evidence, GateResult, Mutation, Subject
 from evolution.directions import Direction
 from evolution.gates.answers import failed, not_applicable, passed
 from evolution.gates.case import Case
-from evolution.sequence import KIND_OF_DIRECTION, EditKind, Pair, Sequence, apply_edit
+from evolution.sequence import (
+    KIND_OF_DIRECTION,
+    EditKind,
+    Pair,
+    Sequence,
+    SequenceEdit,
+    apply_edit,
+)
 
 GATE = "sequence"
 _NOISE = re.compile(r"[\W_]+")
@@ -27,7 +34,7 @@ def check(case: Case) -> GateResult:
     if mutation is None or parent is None:
         return not_applicable(GATE, "no step is at hand whose direction could be judged")
     evidence = [
-        Evidence(label="before", result=_told(parent.sequence)),
+        Evidence(label="before", result=_told(mutation.before or parent.sequence)),
         Evidence(label="after", result=_told(mutation.sequence)),
     ]
     direction = mutation.demand.direction
@@ -36,7 +43,7 @@ def check(case: Case) -> GateResult:
     )
     if said:
         return failed(GATE, said, evidence)
-    growth = len(mutation.sequence) - len(parent.sequence)
+    growth = len(mutation.sequence) - len(mutation.before or parent.sequence)
     return passed(
         GATE,
         f"the {direction.value} changed as declared, in pair {mutation.edit.index + 1}"
@@ -50,20 +57,31 @@ def check(case: Case) -> GateResult:
 def _edit_complaint(parent: Subject, mutation: Mutation) -> str | None:
     """What is wrong with the edit of the sequence, in one line."""
     edit, direction = mutation.edit, mutation.demand.direction
-    if edit.kind is not KIND_OF_DIRECTION[direction]:
-        return f"the direction is {direction.value}, but the edit is {_words(edit.kind)}"
+    sequence = mutation.before or parent.sequence
+    for part in edit.parts:
+        if part.kind is not KIND_OF_DIRECTION[direction]:
+            return f"the direction is {direction.value}, but the edit is {_words(part.kind)}"
     try:
-        expected = apply_edit(parent.sequence, edit)
+        expected = apply_edit(sequence, edit)
     except ValueError as error:
         return f"the edit does not fit the parent's sequence: {error}"
     if mutation.sequence != expected:
         return "the sequence is not what the declared edit makes of the parent's"
+    for part in edit.parts:
+        if said := _pair_complaint(sequence, part):
+            return said
+        sequence = apply_edit(sequence, part)
+    return None
+
+
+def _pair_complaint(sequence: Sequence, edit: SequenceEdit) -> str | None:
+    """What is wrong with one new pair, in one line."""
     if not _core(edit.pair.scenario) or not _core(edit.pair.skill):
         return "the new pair names no scenario or no skill"
     if edit.kind is EditKind.INSERT:
-        if _pair_core(edit.pair) in map(_pair_core, parent.sequence):
+        if _pair_core(edit.pair) in map(_pair_core, sequence):
             return "the inserted pair is one that the sequence has already"
-    elif _pair_core(edit.pair) == _pair_core(parent.sequence[edit.index]):
+    elif _pair_core(edit.pair) == _pair_core(sequence[edit.index]):
         return "the replaced pair says the same as before, only written otherwise"
     return None
 

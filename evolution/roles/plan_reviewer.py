@@ -33,9 +33,7 @@ def _cell(_: Subject, plan: Plan, operator: Operator) -> str | None:
 
 
 def _one_direction(_: Subject, plan: Plan, __: Operator) -> str | None:
-    if plan.edit.kind is not KIND_OF_DIRECTION[plan.direction]:
-        return f"an edit of kind {plan.edit.kind} is not in the direction {plan.direction}"
-    return None
+    return direction_complaint(plan)
 
 
 def _edit_fits(subject: Subject, plan: Plan, _: Operator) -> str | None:
@@ -47,9 +45,7 @@ def _edit_fits(subject: Subject, plan: Plan, _: Operator) -> str | None:
 
 
 def _effort(subject: Subject, plan: Plan, _: Operator) -> str | None:
-    if plan.effort is Effort.LOW and edit_size(subject.sequence, plan.sequence) > 1:
-        return "changes more than one pair, which effort low does not allow"
-    return None
+    return effort_complaint(subject.sequence, plan)
 
 
 def _not_live(subject: Subject, plan: Plan, _: Operator) -> str | None:
@@ -78,6 +74,14 @@ def _length(_: Subject, plan: Plan, __: Operator) -> str | None:
     return None
 
 
+def direction_complaint(plan: Plan) -> str | None:
+    """Which edit is not in the plan's direction, in one line; None when all are."""
+    for part in plan.edit.parts:
+        if part.kind is not KIND_OF_DIRECTION[plan.direction]:
+            return f"an edit of kind {part.kind} is not in the direction {plan.direction}"
+    return None
+
+
 RULES: tuple[Rule, ...] = (
     _cell,
     _one_direction,
@@ -89,6 +93,19 @@ RULES: tuple[Rule, ...] = (
     _pairs_named,
     _length,
 )
+
+
+def effort_complaint(before: Pairs, plan: Plan) -> str | None:
+    """Why an edit is larger than its effort allows, in one line; None when it is not.
+
+    Low: one pair. High: pairs that stand side by side. Max: any.
+    """
+    size, edits = edit_size(before, plan.sequence), len(plan.edit.parts)
+    if plan.effort is Effort.LOW and max(size, edits) > 1:
+        return "changes more than one pair, which effort low does not allow"
+    if plan.effort is Effort.HIGH and size > edits:
+        return "changes pairs that do not stand side by side, which effort high does not allow"
+    return None
 
 
 def edit_size(before: Pairs, after: Pairs) -> int:
