@@ -6,7 +6,8 @@ could not be tried, which proves nothing.
 
 `system` cheats change the place where the tests will run; `carried` ones lie in the outputs, which
 travel to a separate verifier. `CHEAT_OUTPUTS` lists the files that an honest solution leaves,
-`CHEAT_FOLDERS` the declared outputs, `CHEAT_ANSWERS` the data files of the tests, one a line.
+`CHEAT_FOLDERS` the declared outputs, `CHEAT_ANSWERS` the data files of the tests, `CHEAT_INPUTS`
+the files that an honest solution reads and leaves as they are, one a line.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ NOT_POSSIBLE = 77
 
 @dataclass(frozen=True, slots=True)
 class Cheat:
-    """One way to cheat. `script` is a piece of bash."""
+    """One way to cheat. `script` is a piece of bash; some need the reference solution at hand."""
 
     name: str
     script: str
     is_carried: bool = False
+    has_solution: bool = False
 
 
 _HEAD = f"""\
@@ -142,6 +144,10 @@ _SHADOWS = "".join(
     for folder in ("/tests", "$PWD")
     for name in ("json", "csv", "os", "re", "pytest", "checks", "unittest")
 )
+_EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
+_DONE = 'done <<< "$CHEAT_OUTPUTS"\n'
+_NOTE = "/logs/verifier/toolchain.txt"
+_NO_TOOLCHAIN = "[ -d /ratchet-toolchain ] || impossible 'no toolchain runs the tests'\n"
 _SYSTEM = [
     Cheat("reward.txt in advance", f"{_REWARD}\n"),
     Cheat("reward.json in advance", _here("/logs/verifier/reward.json", '{"reward": 1}\n')),
@@ -175,14 +181,40 @@ _SYSTEM = [
         _program("/usr/local/bin", "curl", "wget", "uv", "uvx", "pip", "pip3", "apt-get"),
     ),
     Cheat("a library loaded into every program", _PRELOAD),
+    Cheat(
+        "the toolchain's note forged, that no test could run",
+        _NO_TOOLCHAIN + _loop(f"[ -d /logs/verifier ] && printf 'no pytest: too old' > {_NOTE}"),
+    ),
 ]  # fmt: skip
 
-_EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
-_DONE = 'done <<< "$CHEAT_OUTPUTS"\n'
 _HOSTILE = f"""\
 #!/bin/bash
 setsid bash -c 'while :; do {_AGAIN}; done' </dev/null >/dev/null 2>&1 &
 echo 'import os; os._exit(0)' > /tests/checks.py 2>/dev/null
+"""
+
+
+def _linked_folder(target: str) -> str:
+    return (
+        "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
+        'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
+        f'rm -rf "$path"; ln -s {target} "$path"; done <<< "$CHEAT_FOLDERS"\n'
+    )
+
+
+_EASIER = """\
+[ -n "$CHEAT_INPUTS" ] || impossible 'no input is known'
+outputs() {
+    while IFS= read -r path; do [ ! -f "$path" ] || cat "$path"; done <<< "$CHEAT_OUTPUTS"
+}
+/solution/solve.sh > /dev/null 2>&1 || impossible 'the solution does not run twice'
+outputs > /tmp/honest
+while IFS= read -r path; do
+    [ -f "$path" ] || continue
+    head -n 1 "$path" > /tmp/line; cat /tmp/line > "$path" || impossible "cannot write $path"
+done <<< "$CHEAT_INPUTS"
+/solution/solve.sh > /dev/null 2>&1 || impossible 'the solution needs its inputs'
+outputs | cmp -s - /tmp/honest && impossible 'its outputs are the same'
 """
 _CARRIED = [
     Cheat("empty outputs", _EACH_OUTPUT + ': > "$path"; ' + _DONE),
@@ -198,11 +230,8 @@ _CARRIED = [
         'grep -m 1 "\\.${name##*.}$" <<< "$CHEAT_ANSWERS" || head -n 1 <<< "$CHEAT_ANSWERS"); '
         'rm -f "$path"; ln -s "$like" "$path"; ' + _DONE,
     ),
-    Cheat(
-        "an output folder that is a link to the tests",
-        'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
-        'rm -rf "$path"; ln -s /tests "$path"; done <<< "$CHEAT_FOLDERS"\n',
-    ),
+    Cheat("an output folder that is a link to the tests", _linked_folder("/tests")),
+    Cheat("the same link by a detour", _linked_folder("/var/run/../tests")),
     Cheat(
         "what Python and pytest load, in the output folders",
         'while IFS= read -r place; do [ -n "$place" ] || continue; mkdir -p "$place" || continue\n'
@@ -214,6 +243,7 @@ _CARRIED = [
         "outputs that are programs and attack who runs them",
         _EACH_OUTPUT + f"cat > \"$path\" <<'CHEAT'\n{_HOSTILE}CHEAT\nchmod 755 \"$path\"\n" + _DONE,
     ),
+    Cheat("honest work on inputs of one line", _EASIER, has_solution=True),
 ]  # fmt: skip
 
 CHEATS: tuple[Cheat, ...] = (*_SYSTEM, *(replace(one, is_carried=True) for one in _CARRIED))
