@@ -13,7 +13,14 @@ if "RATCHET_TEST_HOME" not in os.environ:
     os.environ["RATCHET_TEST_OWNER"] = str(os.getpid())
 os.environ["RATCHET_HOME"] = os.environ["RATCHET_TEST_HOME"]
 os.environ["EMBEDDED_POSTGRES_IS_DURABLE"] = "off"
-for name in ("RATCHET_MODELS", "CELERY_BROKER_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG"):
+for name in (
+    "RATCHET_MODELS",
+    "RATCHET_PRICES",
+    "CELERY_BROKER_URL",
+    "SECRET_KEY",
+    "ALLOWED_HOSTS",
+    "DEBUG",
+):
     os.environ.pop(name, None)
 
 from webapp.settings import *  # noqa: E402, F403

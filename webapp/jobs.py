@@ -12,7 +12,7 @@ from webapp.services import tending
 @shared_task(name="webapp.jobs.run_step", queue="evolution")
 def run_step(step_id: int) -> None:
     """Carry out one evolution step."""
-    work.work_on_step(step_id, wiring.runner, wiring.author(), wiring.worker_name())
+    work.work_on_step(step_id, wiring.runner, wiring.author_for, wiring.worker_name())
 
 
 @shared_task(name="webapp.jobs.verify", queue="sandbox")

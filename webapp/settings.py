@@ -28,6 +28,7 @@ if RATCHET_SANDBOX not in list(SandboxChoice):
 RATCHET_DOCKER_RUNTIME = env.str("RATCHET_DOCKER_RUNTIME", default="")
 RATCHET_IMAGES = env.str("RATCHET_IMAGES", default="")
 RATCHET_MODELS = env.str("RATCHET_MODELS", default="")
+RATCHET_PRICES = env.str("RATCHET_PRICES", default="")
 
 # --- who may reach us ----------------------------------------------------------------------------
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]", "testserver"})

@@ -33,6 +33,8 @@ from sandbox.trial import Runner
 
 if TYPE_CHECKING:
     from sandbox.backends.docker import DockerBackend
+    from webapp.adapters.calls import DatabaseCallLog
+    from webapp.models import EvolutionStep
 
 ENGINE_SECONDS = 5.0
 """How long an engine that answered is believed to be there."""
@@ -187,10 +189,15 @@ def image_bytes() -> tuple[int, int]:
     return pruning.size_of(folder), pruning.default_budget_bytes(folder)
 
 
-def author(name: str = "procedural") -> Author:
-    """The author of that name. Raises ValueError for one that is not there."""
-    if name != "procedural":
-        raise ValueError(f"no author {name!r}; the one that needs no model is 'procedural'")
+def author_for(step: EvolutionStep, log: DatabaseCallLog) -> Author:
+    """The author of a step's run; its calls go into `log`.
+
+    Raises ModelConfigError when its models are not configured in this process.
+    """
+    if step.run.author == "llm":
+        from webapp import model_wiring  # loads the clients of the providers
+
+        return model_wiring.llm_author(step, log)
     return ProceduralAuthor()
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from django.db import connection
+from django.utils import timezone
 
-from evolution.ports import Author
 from webapp import dispatch
 from webapp.adapters import work
-from webapp.adapters.work import RunnerFor
+from webapp.adapters.work import AuthorFor, RunnerFor
 from webapp.lifecycle import RunStatus
 from webapp.models import EvolutionRun, EvolutionStep, Verification
 from webapp.services import tending
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.1
 def carry_out(
     run: EvolutionRun,
     runner_for: RunnerFor,
-    author: Author,
+    author_for: AuthorFor,
     *,
     worker: str,
     threads: int,
@@ -39,7 +39,7 @@ def carry_out(
         with dispatch.muted():
             try:
                 while not stop.is_set():
-                    if not _work_on_next(run, runner_for, author, worker):
+                    if not _work_on_next(run, runner_for, author_for, worker):
                         stop.wait(POLL_SECONDS)
             finally:
                 connection.close()
@@ -68,11 +68,16 @@ def _watch(
             tending.tend()
 
 
-def _work_on_next(run: EvolutionRun, runner_for: RunnerFor, author: Author, worker: str) -> bool:
+def _work_on_next(
+    run: EvolutionRun, runner_for: RunnerFor, author_for: AuthorFor, worker: str
+) -> bool:
     verification = Verification.objects.filter(
         status=RunStatus.QUEUED, environment__lineage__runs=run
     ).first()
     if verification is not None:
         return work.work_on_verification(verification.pk, runner_for, worker)
-    step = EvolutionStep.objects.filter(run=run, status=RunStatus.QUEUED).order_by("pk").first()
-    return step is not None and work.work_on_step(step.pk, runner_for, author, worker)
+    due = EvolutionStep.objects.filter(
+        run=run, status=RunStatus.QUEUED, sent_at__lte=timezone.now()
+    )
+    step = due.order_by("pk").first()
+    return step is not None and work.work_on_step(step.pk, runner_for, author_for, worker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evolution.contracts import Attempt, GateResult, Mutation, Plan
 from sandbox.contracts import TrialResult
+from webapp.adapters.calls import DatabaseCallLog
 from webapp.lifecycle import TrialStatus, VerificationStatus
 from webapp.models import Environment, EvolutionStep, Verification
 from webapp.services import environments, trials, verifications
@@ -40,11 +41,23 @@ class DatabaseTrialLog:
         self._position += 1
 
 
+class DatabaseGateMemory:
+    """What gates answered in earlier verifications, for one that shall not ask it all again."""
+
+    def __init__(self, verification: Verification) -> None:
+        self._verification = verification
+
+    def recall(self, gate: str, cache_key: str) -> GateResult | None:
+        """See `GateMemory.recall`."""
+        return verifications.recall_gate(self._verification, gate, cache_key)
+
+
 class DatabaseJournal:
     """What one step tells, as rows of the step's run."""
 
-    def __init__(self, step: EvolutionStep) -> None:
+    def __init__(self, step: EvolutionStep, calls: DatabaseCallLog | None = None) -> None:
         self._step = step
+        self._calls = calls
         self._open: dict[str, Verification] = {}
 
     def event(self, kind: str, text: str, **facts: str | int | float) -> None:
@@ -58,11 +71,15 @@ class DatabaseJournal:
         if verification is None:
             verification = verifications.open_verification(environment, TrialStatus.RUNNING)
         self._open[mutation.child.digest] = verification
+        if self._calls is not None:
+            self._calls.give_to(environment)
         return DatabaseTrialLog(verification)
 
     def close_candidate(self, attempt: Attempt) -> None:
         """Record the verdict; a child that has it already keeps it."""
         verification = self._open[attempt.mutation.child.digest]
+        if self._calls is not None:
+            self._calls.give_to(verification.environment)
         if verification.status == TrialStatus.RUNNING:
             verifications.record_verdict(verification, attempt.verdict)
 
@@ -71,7 +88,7 @@ class DatabaseJournal:
         verification = self._step.parent.current_verification
         if verification is None:
             raise ValueError(f"environment {self._step.parent_id} was never verified")
-        return DatabaseTrialLog(verification)
+        return DatabaseTrialLog(verifications.answered_by(verification, "oracle"))
 
 
 def _resumable(environment: Environment) -> Verification | None:

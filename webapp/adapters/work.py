@@ -11,16 +11,20 @@ from contextlib import contextmanager
 from django.db import connection
 
 from evolution.bundle import Bundle
-from evolution.contracts import StepConfig
+from evolution.contracts import StepConfig, StepEnd, StepResult
 from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
 from evolution.gates.protocol import Depth, verify_bundle
+from evolution.llm.calls import BudgetStop, ModelUnavailable, StepBudgetStop
+from evolution.llm.endpoints import ModelConfigError
 from evolution.ports import Author
 from sandbox.base import TrialRunner
-from webapp.adapters.journal import DatabaseJournal, DatabaseTrialLog
-from webapp.lifecycle import RunStatus
+from webapp.adapters.calls import DatabaseCallLog
+from webapp.adapters.journal import DatabaseGateMemory, DatabaseJournal, DatabaseTrialLog
+from webapp.lifecycle import RunStatus, VerificationStatus
 from webapp.models import Environment, EvolutionStep, Verification
 from webapp.services import leases, runs, steps, verifications
+from webapp.services.calls import Place
 from webapp.services.environments import load_mutation, load_subject
 from webapp.services.errors import TransitionRefused
 from webapp.services.leases import HEARTBEAT_SECONDS, Leased
@@ -33,7 +37,14 @@ RunnerFor = Callable[[str], TrialRunner]
 """Gives a runner on behalf of a party: those who want sandboxes are served party by party."""
 
 
-def work_on_step(step_id: int, runner_for: RunnerFor, author: Author, worker: str) -> bool:
+AuthorFor = Callable[[EvolutionStep, DatabaseCallLog], Author]
+"""Gives the author of a step, whose calls to models go into that log.
+
+Raises ModelConfigError when the models that it needs are not there.
+"""
+
+
+def work_on_step(step_id: int, runner_for: RunnerFor, author_for: AuthorFor, worker: str) -> bool:
     """Carry out one step; False when it is not ours to do (taken, done, gone, cancelled)."""
     step = EvolutionStep.objects.filter(pk=step_id).first()
     if step is None or not leases.claim(step):
@@ -47,16 +58,36 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author: Author, worker: st
         avoid=steps.step_operators(step),
     )
     try:
-        with _held(step):
-            runner = runner_for(f"run {step.run_id}")
-            result = evolve_step(
-                load_subject(step.parent), author, runner, DatabaseJournal(step), config
-            )
+        try:
+            with _held(step):
+                result = _evolve(step, runner_for, author_for, config)
         # From here on in transactions: nothing slow, and only while the lease is ours.
-        steps.record_step(step, result, time.monotonic() - started)
+        except BudgetStop as stop:
+            steps.stop_for_budget(step, str(stop))
+        except ModelUnavailable as error:
+            steps.wait_for_model(step, error.outcome, f"{error.outcome.value}: {error}")
+        except ModelConfigError as error:
+            steps.wait_for_model(step, None, str(error))
+        else:
+            steps.record_step(step, result, time.monotonic() - started)
     except TransitionRefused:
         logger.warning("step %s: the lease was lost, its result is dropped", step.pk)
     return True
+
+
+def _evolve(
+    step: EvolutionStep, runner_for: RunnerFor, author_for: AuthorFor, config: StepConfig
+) -> StepResult:
+    place = Place(run=step.run, step=step)
+    with DatabaseCallLog(place, replay_of=step.run.replay_of) as log:
+        author = author_for(step, log)
+        runner = runner_for(f"run {step.run_id}")
+        journal = DatabaseJournal(step, log)
+        try:
+            return evolve_step(load_subject(step.parent), author, runner, journal, config)
+        except StepBudgetStop as stop:
+            journal.event("refused", str(stop))
+            return StepResult(StepEnd.EXHAUSTED, refusals=(str(stop),))
 
 
 def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:
@@ -65,7 +96,6 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
     if verification is None or not leases.claim(verification):
         return False
     environment = verification.environment
-    depth = Depth(verification.depth)
     logger.debug("%s verifies environment %s", worker, environment.pk)
     with _held(verification):
         verdict = verify_bundle(
@@ -74,8 +104,9 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
             runner_for(_party(environment)),
             DatabaseTrialLog(verification),
             parent=None if environment.parent is None else load_subject(environment.parent),
-            depth=depth,
-            others=_elder_siblings(environment) if depth is Depth.FULL else (),
+            depth=Depth(verification.depth),
+            others=_elder_siblings(environment),
+            memory=DatabaseGateMemory(verification),
         )
     try:
         verifications.record_verdict(verification, verdict)
@@ -94,10 +125,15 @@ def _party(environment: Environment) -> str:
 
 
 def _elder_siblings(environment: Environment) -> tuple[tuple[str, Bundle], ...]:
-    """What the same parent had before, by name: a child must not repeat it."""
+    """The valid children that the same parent had before, by name: they are not to be repeated.
+
+    Those that were refused are no rivals: most often this one is their repair.
+    """
     if environment.parent is None:
         return ()
-    elder = environment.parent.children.filter(pk__lt=environment.pk).order_by("pk")
+    elder = environment.parent.children.filter(
+        pk__lt=environment.pk, verification=VerificationStatus.VALID
+    ).order_by("pk")
     return tuple((f"{one.name} ({one.short_digest})", load_bundle(one)) for one in elder)
 
 

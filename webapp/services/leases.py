@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import F
 from django.utils import timezone
@@ -46,7 +47,7 @@ def extend(row: Leased) -> bool:
     return rows.update(lease_expires_at=_until()) == 1
 
 
-def put_back(row: Leased, reason: str) -> None:
+def put_back(row: Leased, reason: str, *, set_fields: dict[str, Any] | None = None) -> None:
     """Queue work again that could not be done now. Raises TransitionRefused for a zombie."""
     transitions.move(
         row,
@@ -54,9 +55,15 @@ def put_back(row: Leased, reason: str) -> None:
         RunStatus.QUEUED,
         sources=[RunStatus.RUNNING],
         where={"attempt": row.attempt},
-        set_fields={"lease_expires_at": None, "sent_at": timezone.now()},
+        set_fields={"lease_expires_at": None, "sent_at": timezone.now(), **(set_fields or {})},
         reason=reason,
     )
+
+
+def has_attempts_left(row: Leased) -> bool:
+    """Whether work that ended without a result may be tried again."""
+    excused = row.excused if isinstance(row, EvolutionStep) else 0
+    return row.attempt - excused < MAX_ATTEMPTS
 
 
 def expire(now: datetime | None = None) -> int:
@@ -74,7 +81,7 @@ def expire(now: datetime | None = None) -> int:
 
 def _give_back(row: Leased, moment: datetime) -> int:
     is_unwanted = isinstance(row, EvolutionStep) and row.run.status == RunStatus.CANCELLED
-    is_given_up = is_unwanted or row.attempt >= MAX_ATTEMPTS
+    is_given_up = is_unwanted or not has_attempts_left(row)
     failed = RunStatus.FAILED if isinstance(row, EvolutionStep) else TrialStatus.ERRORED
     reason = f"the worker went silent in attempt {row.attempt}"
     try:

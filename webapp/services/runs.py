@@ -13,15 +13,25 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from evolution.directions import Direction, Effort
+from evolution.llm.budget import Limits
+from evolution.plain_text import plain
 from evolution.scheduling import choose_parent
 from webapp import dispatch
-from webapp.lifecycle import RunStatus, VerificationStatus
+from webapp.lifecycle import PauseReason, RunStatus, VerificationStatus
 from webapp.models import Environment, EvolutionRun, EvolutionStep, Lineage, Role, User
 from webapp.services import transitions, verifications
+from webapp.services.budgets import (
+    UNLIMITED,
+    budget_line,
+    budget_of,
+    check_budget,
+    used_up,
+)
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 from webapp.services.events import append_event
 
 NAME_CAP = 200
+PROCEDURAL, LLM = AUTHORS = ("procedural", "llm")
 OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
 
 
@@ -34,9 +44,15 @@ def create_run(
     children: int = 2,
     directions: Sequence[Direction] = (),
     effort: Effort = Effort.LOW,
+    author: str = PROCEDURAL,
+    budget: Limits = UNLIMITED,
+    replay_of: EvolutionRun | None = None,
     user: User | None = None,
 ) -> EvolutionRun:
-    """Store a run and start it. Raises InvalidInput, or NotAllowed below operator."""
+    """Store a run and start it. Raises InvalidInput, or NotAllowed below operator.
+
+    A run with models needs a budget, unless it replays another run's answers.
+    """
     if user is not None and not user.has_role(Role.OPERATOR):
         raise NotAllowed("only operators start runs; ask one")
     if not lineages:
@@ -49,6 +65,10 @@ def create_run(
         raise InvalidInput("generations must be between 1 and 50", "generations")
     if not 1 <= children <= 4:
         raise InvalidInput("children must be between 1 and 4", "children")
+    if author not in AUTHORS:
+        raise InvalidInput(f"no author {author[:40]!r}: {' or '.join(AUTHORS)}", "author")
+    if author == LLM and replay_of is None:
+        check_budget(budget)
     with transaction.atomic():
         run = EvolutionRun.objects.create(
             name=name or f"{len(lineages)} lineages, {generations} generations, seed {seed}",
@@ -57,6 +77,11 @@ def create_run(
             children=children,
             directions=[str(direction) for direction in directions],
             effort=effort,
+            author=author,
+            budget_usd=budget.usd,
+            budget_tokens=budget.tokens,
+            budget_seconds=budget.seconds,
+            replay_of=replay_of,
             created_by=user,
         )
         run.lineages.set(lineages)
@@ -75,10 +100,49 @@ def pause_run(run: EvolutionRun, user: User | None) -> None:
     transitions.move(run, "status", RunStatus.PAUSED, actor=user)
 
 
-def resume_run(run: EvolutionRun, user: User | None) -> None:
-    """Go on where the run was paused. Raises TransitionRefused."""
+def rest_run(run: EvolutionRun, reason: PauseReason, line: str) -> None:
+    """Pause a run that cannot go on by itself; once, however many workers notice."""
+    try:
+        transitions.move(
+            run,
+            "status",
+            RunStatus.PAUSED,
+            sources=[RunStatus.RUNNING],
+            set_fields={"pause_reason": reason, "error": plain(line)[:2_000]},
+            reason=plain(line)[:2_000],
+        )
+    except TransitionRefused:
+        return  # another worker was first, or a person
+
+
+def resume_run(run: EvolutionRun, user: User | None, budget: Limits | None = None) -> None:
+    """Go on where the run was paused, with another budget if one is given.
+
+    Raises TransitionRefused, or InvalidInput for a run that rests because its budget is used up
+    and is given none that goes further.
+    """
     _require_operator(user)
-    transitions.move(run, "status", RunStatus.RUNNING, sources=[RunStatus.PAUSED], actor=user)
+    given = budget or budget_of(run)
+    if run.author == LLM and run.replay_of_id is None:
+        check_budget(given)
+    if run.pause_reason == PauseReason.BUDGET and run.status == RunStatus.PAUSED:
+        _require_room(run, given)
+    transitions.move(
+        run,
+        "status",
+        RunStatus.RUNNING,
+        sources=[RunStatus.PAUSED],
+        actor=user,
+        set_fields={
+            "pause_reason": "",
+            "error": "",
+            "budget_usd": given.usd,
+            "budget_tokens": given.tokens,
+            "budget_seconds": given.seconds,
+        },
+        reason=budget_line(given) if budget else "",
+    )
+    run.steps.filter(status=RunStatus.QUEUED).update(sent_at=timezone.now())
     for step in run.steps.filter(status=RunStatus.QUEUED):
         dispatch.send(dispatch.RUN_STEP, step.pk)
     advance_run(run)
@@ -194,6 +258,11 @@ def _complete(run: EvolutionRun) -> None:
         )
     except TransitionRefused:
         return  # another process was first, or a person paused or cancelled it meanwhile
+
+
+def _require_room(run: EvolutionRun, budget: Limits) -> None:
+    if line := used_up(run, budget):
+        raise InvalidInput(f"run {run.pk} has used {line}: give it a larger budget", "budget_usd")
 
 
 def _require_operator(user: User | None) -> None:

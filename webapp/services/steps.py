@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from evolution.contracts import StepEnd, StepResult
-from webapp.lifecycle import RunStatus
+from evolution.llm.calls import CallOutcome
+from evolution.plain_text import plain
+from webapp.lifecycle import PauseReason, RunStatus
 from webapp.models import Environment, EvolutionStep
 from webapp.services import leases, transitions
-from webapp.services.runs import advance_run
+from webapp.services.runs import advance_run, rest_run
+
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 15.0, 600.0
+PATIENCE = 8
+"""How often in a row a step waits for a model, about half an hour, before its run rests."""
+HOPELESS = (CallOutcome.AUTH, CallOutcome.BAD_REQUEST)
+"""What no waiting mends: a person has to look at the key, or at what is configured."""
+LINE_CAP = 2_000
 
 
 def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None:
@@ -17,7 +29,7 @@ def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None
 
     Raises TransitionRefused for a zombie worker.
     """
-    if result.end is StepEnd.INCONCLUSIVE and step.attempt < leases.MAX_ATTEMPTS:
+    if result.end is StepEnd.INCONCLUSIVE and leases.has_attempts_left(step):
         leases.put_back(step, _line(result))
         return
     accepted = result.accepted
@@ -34,7 +46,8 @@ def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None
             set_fields={
                 "end": result.end,
                 "child": child,
-                "refusals": list(result.refusals),
+                "refusals": [plain(line)[:LINE_CAP] for line in result.refusals],
+                "error": "",
                 "seconds": seconds,
                 "finished_at": timezone.now(),
                 "lease_expires_at": None,
@@ -43,6 +56,42 @@ def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None
             event={"environment": child} if child else None,
         )
         advance_run(step.run)
+
+
+def stop_for_budget(step: EvolutionStep, line: str) -> None:
+    """The hard stop: the run rests, the step is put back, and nothing that was finished is lost.
+
+    Raises TransitionRefused for a zombie worker.
+    """
+    with transaction.atomic():
+        rest_run(step.run, PauseReason.BUDGET, line)
+        _excuse(step, line, 0.0)
+
+
+def wait_for_model(step: EvolutionStep, outcome: CallOutcome | None, line: str) -> None:
+    """No model answers: the step waits, longer each time; the run rests when that is hopeless.
+
+    `outcome` None: no model could be made from the configuration. Raises TransitionRefused for a
+    zombie worker.
+    """
+    is_hopeless = outcome is None or outcome in HOPELESS
+    with transaction.atomic():
+        if is_hopeless or step.excused % PATIENCE == PATIENCE - 1:
+            rest_run(step.run, PauseReason.MODEL, line)
+        _excuse(step, line, FIRST_WAIT_SECONDS * 2 ** (step.excused % PATIENCE))
+
+
+def _excuse(step: EvolutionStep, line: str, wait_seconds: float) -> None:
+    wait = timedelta(seconds=min(wait_seconds, LONGEST_WAIT_SECONDS))
+    leases.put_back(
+        step,
+        plain(line)[:LINE_CAP],
+        set_fields={
+            "sent_at": timezone.now() + wait,
+            "excused": F("excused") + 1,
+            "error": plain(line)[:LINE_CAP],
+        },
+    )
 
 
 def step_operators(step: EvolutionStep) -> tuple[str, ...]:

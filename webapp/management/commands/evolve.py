@@ -65,7 +65,7 @@ class Command(BaseCommand):
             inline.carry_out(
                 run,
                 wiring.runner,
-                wiring.author(options["author"]),
+                wiring.author_for,
                 worker=wiring.worker_name(),
                 threads=os.cpu_count() or 2,
                 tick=progress.show,

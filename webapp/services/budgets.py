@@ -1,0 +1,85 @@
+"""What a run may spend on models, and how much of it is gone."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+from django.db.models import Q
+from django.utils import timezone
+
+from evolution.llm.budget import Limits
+from webapp.lifecycle import RunStatus
+from webapp.models import EvolutionRun
+from webapp.services import calls
+from webapp.services.errors import InvalidInput
+
+UNLIMITED = Limits()
+CAP = 1e8
+SILENCE_SECONDS = 900.0
+"""A longer silence in a run's log is no work: its workers were gone."""
+
+
+def budget_of(run: EvolutionRun) -> Limits:
+    """The limits that a run carries."""
+    return Limits(run.budget_usd, run.budget_tokens, run.budget_seconds)
+
+
+def check_budget(budget: Limits) -> None:
+    """Raises InvalidInput for a budget without any limit, or with one that is no sum to spend."""
+    if budget.is_open:
+        raise InvalidInput(
+            "a run with models needs a budget: name one in US dollars, tokens or seconds"
+            " (--budget-usd, --budget-tokens, --budget-seconds)",
+            "budget_usd",
+        )
+    limits = {
+        "budget_usd": budget.usd,
+        "budget_tokens": budget.tokens,
+        "budget_seconds": budget.seconds,
+    }
+    for field, value in limits.items():
+        cap = CAP if field != "budget_tokens" else calls.TOKEN_CAP
+        if value is not None and not (math.isfinite(value) and 0 < value <= cap):
+            name = field.removeprefix("budget_")
+            raise InvalidInput(f"a budget in {name} is a number above 0, at most {cap:.0g}", field)
+
+
+def budget_line(budget: Limits) -> str:
+    """A budget in words; "none" when nothing is limited."""
+    parts = []
+    if budget.usd is not None:
+        parts.append(f"{budget.usd:,.2f} USD")
+    if budget.tokens is not None:
+        parts.append(f"{budget.tokens:,} tokens")
+    if budget.seconds is not None:
+        parts.append(f"{budget.seconds:,.0f} seconds")
+    return f"budget: {', '.join(parts) or 'none'}"
+
+
+def used_up(run: EvolutionRun, budget: Limits) -> str:
+    """Which limit leaves no room, in words; empty when each does."""
+    spent = calls.sum_usage(Q(run=run))
+    if budget.usd is not None and spent.usd >= budget.usd:
+        return f"{spent.usd:,.4f} of {budget.usd:,.4f} USD"
+    if budget.tokens is not None and spent.tokens >= budget.tokens:
+        return f"{spent.tokens:,} of {budget.tokens:,} tokens"
+    if budget.seconds is not None and (seconds := seconds_at_work(run)) >= budget.seconds:
+        return f"{seconds:,.0f} of {budget.seconds:,.0f} seconds"
+    return ""
+
+
+def seconds_at_work(run: EvolutionRun, now: datetime | None = None) -> float:
+    """How long a run was at work so far, by the wall; pauses do not count, nor silent workers."""
+    total, before, is_at_work = 0.0, None, False
+    rows = run.events.order_by("id").values_list("at", "kind", "target")
+    for at, kind, target in rows.iterator():
+        if is_at_work and before is not None:
+            total += min(SILENCE_SECONDS, max(0.0, (at - before).total_seconds()))
+        before = at
+        if kind == "evolutionrun.status":
+            is_at_work = target == RunStatus.RUNNING
+    if is_at_work and before is not None:
+        gap = ((now or timezone.now()) - before).total_seconds()
+        total += min(SILENCE_SECONDS, max(0.0, gap))
+    return total
