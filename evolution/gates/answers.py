@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from evolution.contracts import Evidence, GateResult, GateStatus
-from evolution.gates.case import PROTOCOL_VERSION
 from evolution.gates.desk import MACHINERY, Ask
+from evolution.gates.versions import version_of
 from evolution.plain_text import plain
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
 
@@ -87,7 +87,7 @@ def answer(
     """A gate's answer. Whether it blocks is decided by the protocol."""
     return GateResult(
         gate=gate,
-        version=PROTOCOL_VERSION,
+        version=version_of(gate),
         status=status,
         reason=plain(reason),
         evidence=tuple(map(_readable, evidence)),

@@ -15,8 +15,16 @@ GATE = "build"
 TRIES = 3
 
 
-def check(case: Case, runner: TrialRunner) -> GateResult:
-    """Build the solver's image, and the verifier's where it has its own; cached per digest."""
+def check(case: Case, runner: TrialRunner) -> tuple[GateResult, tuple[Image, ...]]:
+    """Build the solver's image, and the verifier's where it has its own; cached per digest.
+
+    With the gate's answer, what was built.
+    """
+    images: list[Image] = []
+    return _build(case, runner, images), tuple(images)
+
+
+def _build(case: Case, runner: TrialRunner, images: list[Image]) -> GateResult:
     try:
         missing = execution.unsupported(case.bundle)
         if missing:
@@ -28,7 +36,6 @@ def check(case: Case, runner: TrialRunner) -> GateResult:
     if own is not None:
         specs.append(("verifier's image", own))
     evidence: list[Evidence] = []
-    seconds = 0.0
     for label, spec in specs:
         try:
             image = _prepare(runner, spec)
@@ -40,11 +47,12 @@ def check(case: Case, runner: TrialRunner) -> GateResult:
             return inconclusive(GATE, f"the {label} cannot be built here: {error}", evidence)
         except SandboxUnavailable as error:
             return inconclusive(GATE, f"the sandbox gave no result: {error}", evidence)
-        seconds += image.build_seconds
+        images.append(image)
         evidence.append(
             Evidence(label=label, result=f"built by {image.backend}, digest {image.digest[:12]}")
         )
-    return passed(GATE, "the image builds", evidence, build_seconds=round(seconds, 3))
+    seconds = round(sum(image.build_seconds for image in images), 3)
+    return passed(GATE, "the image builds", evidence, build_seconds=seconds)
 
 
 def _prepare(runner: TrialRunner, spec: ImageSpec) -> Image:

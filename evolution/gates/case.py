@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from evolution.bundle import Bundle
 from evolution.contracts import Mutation, StepConfig, Subject
 from evolution.gates.policy import Depth, Policy, Reach, reach
+from evolution.gates.versions import PROTOCOL_VERSION
 
 __all__ = ["PROTOCOL_VERSION", "Case", "Depth", "Policy", "candidate", "child_subject"]
-
-PROTOCOL_VERSION = 2
-"""Raised whenever a gate's meaning changes; earlier verdicts are stale then."""
 
 FULL_ORACLE_RUNS = 20
 """Runs of the reference solution in the full protocol: flaky at most 14 % when all pass."""

@@ -7,7 +7,7 @@ answers. `policy` says which gates are asked of whom, and which of them block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -34,12 +34,16 @@ from evolution.gates import (
 )
 from evolution.gates.case import PROTOCOL_VERSION, Case, Depth, Policy
 from evolution.gates.desk import Desk, Steps
-from evolution.ports import TrialLog, TrialRunner
+from evolution.gates.questions import question
+from evolution.ports import GateMemory, TrialLog, TrialRunner
+from sandbox.contracts import Image
 
 __all__ = ["GATES", "PROTOCOL_VERSION", "Depth", "verify", "verify_bundle"]
 
 WORKERS = 2
 """Trials at once of one verification, unless said otherwise."""
+
+Check = Callable[[Case], Steps]
 
 STATIC: tuple[tuple[str, Callable[[Case], GateResult]], ...] = (
     (format.GATE, format.check),
@@ -47,14 +51,14 @@ STATIC: tuple[tuple[str, Callable[[Case], GateResult]], ...] = (
     (novel.GATE, novel.check),
     (leak.GATE, leak.check),
 )
-STEPWISE: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
+STEPWISE: tuple[tuple[str, Check], ...] = (
     (oracle.GATE, oracle.check),
     (nop.GATE, nop.check),
     (demand.GATE, demand.check),
     (contract.GATE, contract.check),
     (headroom.GATE, headroom.check),
 )
-TOGETHER: tuple[tuple[str, Callable[[Case], Steps]], ...] = (
+TOGETHER: tuple[tuple[str, Check], ...] = (
     (demands.GATE, demands.check),
     (parent_solution.GATE, parent_solution.check),
     (mutants.GATE, mutants.check),
@@ -76,18 +80,19 @@ def verify(
     runner: TrialRunner,
     log: TrialLog,
     *,
+    memory: GateMemory | None = None,
     pool: Executor | None = None,
     workers: int = WORKERS,
 ) -> Verdict:
     """Put a case before the gates. Trials run in `pool`, or in a new one of `workers` threads.
 
-    The log is called from this thread only. Broken machinery makes a gate inconclusive; an
-    exception that escapes a runner passes through.
+    What `memory` recalls is not asked again. It and the log are called from this thread only.
+    Broken machinery makes a gate inconclusive; an exception that escapes a runner passes through.
     """
     if pool is None:
         with ThreadPoolExecutor(workers, thread_name_prefix="trial") as own:
-            return _ask_all(case, runner, log, own)
-    return _ask_all(case, runner, log, pool)
+            return _Protocol(case, runner, log, own, memory).ask_all()
+    return _Protocol(case, runner, log, pool, memory).ask_all()
 
 
 def verify_bundle(
@@ -100,6 +105,7 @@ def verify_bundle(
     parent: Subject | None = None,
     depth: Depth = Depth.QUICK,
     others: tuple[tuple[str, Bundle], ...] = (),
+    memory: GateMemory | None = None,
     pool: Executor | None = None,
     workers: int = WORKERS,
 ) -> Verdict:
@@ -113,32 +119,62 @@ def verify_bundle(
     case = Case(
         subject, config or StepConfig(seed=0), policy, mutation, parent, depth=depth, others=others
     )
-    return verify(case, runner, log, pool=pool, workers=workers)
+    return verify(case, runner, log, memory=memory, pool=pool, workers=workers)
 
 
-def _ask_all(case: Case, runner: TrialRunner, log: TrialLog, pool: Executor) -> Verdict:
-    answers: list[GateResult] = []
+class _Protocol:
+    """One verification at work: what was answered so far."""
 
-    def is_open(result: GateResult) -> bool:
+    def __init__(
+        self,
+        case: Case,
+        runner: TrialRunner,
+        log: TrialLog,
+        pool: Executor,
+        memory: GateMemory | None,
+    ) -> None:
+        self.case, self.runner, self.log, self.memory = case, runner, log, memory
+        self.desk = Desk(runner, log, pool)
+        self.images: tuple[Image, ...] = ()
+        self.answers: list[GateResult] = []
+
+    def ask_all(self) -> Verdict:
+        """The gates in their order, to the first of the cheap ones that does not pass."""
+        case = self.case
+        for name, judge in STATIC:
+            if case.is_asked(name) and not self._is_open(judge(case)):
+                return verdict_of(self.answers)
+        built, self.images = build.check(case, self.runner)
+        if not self._is_open(built):
+            return verdict_of(self.answers)
+        for name, check in STEPWISE:
+            if case.is_asked(name) and not all(map(self._is_open, self._settle(((name, check),)))):
+                return verdict_of(self.answers)
+        for result in self._settle(TOGETHER):
+            self._is_open(result)
+        return verdict_of(self.answers)
+
+    def _is_open(self, result: GateResult) -> bool:
         """Note a gate's answer; whether the next one is worth asking."""
-        result = replace(result, is_blocking=case.is_blocking(result.gate))
-        answers.append(result)
-        log.gate(result)
+        result = replace(result, is_blocking=self.case.is_blocking(result.gate))
+        self.answers.append(result)
+        self.log.gate(result)
         return not result.is_blocking or result.status in _GOOD
 
-    for name, judge in STATIC:
-        if case.is_asked(name) and not is_open(judge(case)):
-            return verdict_of(answers)
-    if not is_open(build.check(case, runner)):
-        return verdict_of(answers)
-    desk = Desk(runner, log, pool)
-    for name, check in STEPWISE:
-        if case.is_asked(name) and not is_open(desk.settle({name: check(case)})[name]):
-            return verdict_of(answers)
-    together = {name: check(case) for name, check in TOGETHER if case.is_asked(name)}
-    for result in desk.settle(together).values():
-        is_open(result)
-    return verdict_of(answers)
+    def _settle(self, gates: Iterable[tuple[str, Check]]) -> list[GateResult]:
+        """What these gates answer, or have answered before, in their order."""
+        checks = {name: check for name, check in gates if self.case.is_asked(name)}
+        keys = {name: question(name, self.case, self.images) for name in checks}
+        known = {name: self._recall(name, keys[name]) for name in checks}
+        asked = {name: check(self.case) for name, check in checks.items() if known[name] is None}
+        new = self.desk.settle(asked)
+        return [known[name] or replace(new[name], cache_key=keys[name]) for name in checks]
+
+    def _recall(self, gate: str, key: str) -> GateResult | None:
+        if self.memory is None or not key:
+            return None
+        found = self.memory.recall(gate, key)
+        return None if found is None else replace(found, seconds=0.0)
 
 
 _GOOD = (GateStatus.PASSED, GateStatus.NOT_APPLICABLE)

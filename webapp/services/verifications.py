@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from django.db import transaction
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 from django.utils import timezone
 
-from evolution.contracts import GateResult, GateStatus, Verdict
+from evolution.contracts import Evidence, GateResult, GateStatus, Verdict
 from evolution.gates.protocol import PROTOCOL_VERSION, Depth
 from webapp import dispatch
 from webapp.lifecycle import ReviewStatus, TrialStatus, VerificationStatus
-from webapp.models import Environment, GateRecord, Verification
+from webapp.models import Environment, GateRecord, Trial, Verification
+from webapp.models.trial import ALL_GATES
 from webapp.services import transitions
 from webapp.services.difficulty import store_scores
 from webapp.services.trials import SPOILED
@@ -93,8 +96,45 @@ def record_gate(verification: Verification, position: int, result: GateResult) -
             "evidence": msgspec.to_builtins(result.evidence),
             "figures": dict(result.figures),
             "seconds": result.seconds,
+            "cache_key": result.cache_key,
+            "source_id": int(result.source) if result.source else None,
         },
     )
+
+
+def recall_gate(verification: Verification, gate: str, cache_key: str) -> GateResult | None:
+    """A lasting answer to this question, given here or earlier, unless it is to be asked anew.
+
+    What this verification has answered itself counts in any case: it goes on where it was.
+    """
+    rows = (
+        GateRecord.objects.filter(gate=gate, cache_key=cache_key)
+        .exclude(status=GateStatus.INCONCLUSIVE)
+        .order_by("-pk")
+    )
+    row = rows.filter(verification=verification).first()
+    if row is None and verification.renewed not in (gate, ALL_GATES):
+        row = rows.filter(source=None).exclude(verification=verification).first()
+    if row is None:
+        return None
+    source = row.source_id or row.verification_id
+    return GateResult(
+        gate=row.gate,
+        version=row.version,
+        status=GateStatus(row.status),
+        reason=row.reason,
+        evidence=tuple(msgspec.convert(row.evidence, list[Evidence])),
+        figures=tuple(row.figures.items()),
+        is_blocking=row.is_blocking,
+        cache_key=row.cache_key,
+        source="" if source == verification.pk else str(source),
+    )
+
+
+def answered_by(verification: Verification, gate: str) -> Verification:
+    """The verification that asked this gate, and has its trials: this one, or an earlier one."""
+    row = verification.gates.filter(gate=gate).select_related("source").first()
+    return verification if row is None or row.source is None else row.source
 
 
 def record_verdict(verification: Verification, verdict: Verdict) -> None:
@@ -125,11 +165,17 @@ def record_verdict(verification: Verification, verdict: Verdict) -> None:
 
 
 def _backends(verification: Verification) -> str:
-    """What ran the trials that count, joined; empty when none was run."""
-    rows = verification.trials.exclude(backend="")
-    counted = rows.exclude(outcome__in=SPOILED)
-    names = (counted if counted.exists() else rows).values_list("backend", flat=True)
-    return ", ".join(sorted(set(names.distinct())))[:40]
+    """What ran the trials that count, joined; those of earlier answers, where none was run."""
+    counted = verification.trials.exclude(outcome__in=SPOILED)
+    names = [*_names(counted)] or [*_names(verification.trials.all())]
+    sources = verification.gates.exclude(source=None).values_list("source__backend", flat=True)
+    for source in sources.distinct():
+        names += source.split(", ")
+    return ", ".join(sorted({*names} - {""}))[:40]
+
+
+def _names(trials: QuerySet[Trial]) -> Iterable[str]:
+    return trials.values_list("backend", flat=True).distinct()
 
 
 def settle_environment(

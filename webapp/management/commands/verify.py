@@ -11,12 +11,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from evolution.gates.protocol import Depth
+from evolution.gates.protocol import GATES, Depth
 from evolution.plain_text import plain
 from webapp import dispatch, wiring
 from webapp.adapters import work
 from webapp.management.reporting import add_sandbox_option, find_environments, format_table
 from webapp.models import Environment, Verification
+from webapp.models.trial import ALL_GATES
 from webapp.services import leases, verifications
 
 EXAMPLES = """examples:
@@ -24,6 +25,8 @@ EXAMPLES = """examples:
   manage.py verify --all --sandbox docker   on their real images
   manage.py verify --all --json
   manage.py verify --all --full             before a dataset is frozen: all gates, 20 oracle runs
+  manage.py verify 12 --full --gate mutants   one gate asked anew, the others as answered before
+  manage.py verify --all --fresh            nothing that was answered before counts
 """
 
 MARKS = {"passed": "ok", "failed": "FAIL", "inconclusive": "?", "not_applicable": "–"}
@@ -41,6 +44,9 @@ class Command(BaseCommand):
         parser.add_argument("environments", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="every environment")
         parser.add_argument("--full", action="store_true", help="the expensive gates, too")
+        anew = parser.add_mutually_exclusive_group()
+        anew.add_argument("--gate", choices=GATES, metavar="NAME", help="ask this gate anew")
+        anew.add_argument("--fresh", action="store_true", help="ask all gates anew")
         add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
@@ -55,7 +61,8 @@ class Command(BaseCommand):
         )
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             depth = Depth.FULL if options["full"] else Depth.QUICK
-            work = {e: pool.submit(_verify, e, options["sandbox"], depth) for e in wanted}
+            renew = ALL_GATES if options["fresh"] else options["gate"] or ""
+            work = {e: pool.submit(_verify, e, options["sandbox"], depth, renew) for e in wanted}
         if not work:
             raise CommandError("nothing to verify; import environments first")
         # One that ended in an error hides nothing of the others.
@@ -95,11 +102,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{environment.name}: {error}")
 
 
-def _verify(environment: Environment, sandbox: str, depth: Depth) -> Verification:
-    """One new verification, carried out in this thread."""
+def _verify(environment: Environment, sandbox: str, depth: Depth, renew: str) -> Verification:
+    """One new verification, carried out in this thread; see `Verification.renewed`."""
     try:
         with dispatch.muted():
-            verification = verifications.open_verification(environment, depth=depth)
+            verification = verifications.open_verification(environment, depth=depth, renew=renew)
             try:
                 work.work_on_verification(
                     verification.pk,
