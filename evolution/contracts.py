@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from evolution.bundle import Bundle
 from evolution.directions import Aspect, Direction, Effect, Effort
+from evolution.llm.calls import CallOutcome
 from evolution.sequence import Sequence, SequenceEdit
 from sandbox.contracts import SandboxFile, TrialResult
 
@@ -245,6 +246,8 @@ class StepResult:
     attempts: tuple[Attempt, ...] = ()
     refusals: tuple[str, ...] = ()
     oracle: OracleFacts | None = None
+    unavailable: CallOutcome | None = None
+    """How the last call to a model ended, where the step waits for one that can be reached."""
 
     @property
     def accepted(self) -> Attempt | None:

@@ -109,7 +109,7 @@ class _Step:
             return self._run(subject)
         except ModelUnavailable as error:
             self._refuse(f"model: {error}")
-            return self._ended(StepEnd.INCONCLUSIVE, subject)
+            return replace(self._ended(StepEnd.INCONCLUSIVE, subject), unavailable=error.outcome)
         except StepBudgetStop as stop:
             self._refuse(f"budget: {stop}")
             return self._ended(StepEnd.EXHAUSTED, subject)

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from django.db import connection
 
 from evolution.bundle import Bundle
-from evolution.contracts import StepConfig, StepEnd, StepResult
+from evolution.contracts import StepConfig, StepResult
 from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
 from evolution.gates.protocol import Depth, verify_bundle
-from evolution.llm.calls import BudgetStop, ModelUnavailable, StepBudgetStop
+from evolution.llm.calls import BudgetStop, CallOutcome
 from evolution.llm.endpoints import ModelConfigError
 from evolution.ports import Author
 from sandbox.base import TrialRunner
@@ -64,10 +64,8 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author_for: AuthorFor, wor
         # From here on in transactions: nothing slow, and only while the lease is ours.
         except BudgetStop as stop:
             steps.stop_for_budget(step, str(stop))
-        except ModelUnavailable as error:
-            steps.wait_for_model(step, error.outcome, f"{error.outcome.value}: {error}")
         except ModelConfigError as error:
-            steps.wait_for_model(step, None, str(error))
+            steps.wait_for_model(step, CallOutcome.AUTH, str(error))
         else:
             steps.record_step(step, result, time.monotonic() - started)
     except TransitionRefused:
@@ -83,11 +81,7 @@ def _evolve(
         author = author_for(step, log)
         runner = runner_for(f"run {step.run_id}")
         journal = DatabaseJournal(step, log)
-        try:
-            return evolve_step(load_subject(step.parent), author, runner, journal, config)
-        except StepBudgetStop as stop:
-            journal.event("refused", str(stop))
-            return StepResult(StepEnd.EXHAUSTED, refusals=(str(stop),))
+        return evolve_step(load_subject(step.parent), author, runner, journal, config)
 
 
 def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:

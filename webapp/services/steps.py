@@ -29,6 +29,9 @@ def record_step(step: EvolutionStep, result: StepResult, seconds: float) -> None
 
     Raises TransitionRefused for a zombie worker.
     """
+    if result.unavailable is not None:
+        wait_for_model(step, result.unavailable, result.refusals[-1])
+        return
     if result.end is StepEnd.INCONCLUSIVE and leases.has_attempts_left(step):
         leases.put_back(step, _line(result))
         return
@@ -68,15 +71,13 @@ def stop_for_budget(step: EvolutionStep, line: str) -> None:
         _excuse(step, line, 0.0)
 
 
-def wait_for_model(step: EvolutionStep, outcome: CallOutcome | None, line: str) -> None:
+def wait_for_model(step: EvolutionStep, outcome: CallOutcome, line: str) -> None:
     """No model answers: the step waits, longer each time; the run rests when that is hopeless.
 
-    `outcome` None: no model could be made from the configuration. Raises TransitionRefused for a
-    zombie worker.
+    Raises TransitionRefused for a zombie worker.
     """
-    is_hopeless = outcome is None or outcome in HOPELESS
     with transaction.atomic():
-        if is_hopeless or step.excused % PATIENCE == PATIENCE - 1:
+        if outcome in HOPELESS or step.excused % PATIENCE == PATIENCE - 1:
             rest_run(step.run, PauseReason.MODEL, line)
         _excuse(step, line, FIRST_WAIT_SECONDS * 2 ** (step.excused % PATIENCE))
 
