@@ -16,12 +16,10 @@ from webapp.models import (
     DifficultyScore,
     Environment,
     Event,
-    GateRecord,
     Measure,
     Review,
     SolverKind,
     Trial,
-    Verification,
 )
 
 WITHOUT = "without:"
@@ -174,56 +172,6 @@ def difficulty_of(environment: Environment) -> Difficulty:
         basis=total.basis if total else "",
         measured=tuple(s for s in rates if s.solver and s.solver.kind != SolverKind.SIMULATED),
         simulated=tuple(s for s in rates if s.solver and s.solver.kind == SolverKind.SIMULATED),
-    )
-
-
-def list_verifications(environment: Environment) -> list[Verification]:
-    """All runs of the gates, newest first."""
-    return list(Verification.objects.filter(environment=environment).order_by("-number"))
-
-
-def choose_verification(
-    environment: Environment, rows: Sequence[Verification], number: str
-) -> Verification | None:
-    """The one asked for by number, else the one that the verdict rests on, else the newest."""
-    for row in rows:
-        if number and str(row.number) == number:
-            return row
-    for row in rows:
-        if row.pk == environment.current_verification_id:
-            return row
-    return rows[0] if rows else None
-
-
-@dataclass(frozen=True, slots=True)
-class GateView:
-    """A gate's answer with its trials, and its evidence as plain rows."""
-
-    record: GateRecord
-    evidence: tuple[dict[str, Any], ...]
-    trials: tuple[Trial, ...]
-
-
-def gate_views(verification: Verification | None) -> tuple[GateView, ...]:
-    """The gates of a verification in order, each with evidence (linked to trials) and trials."""
-    if verification is None:
-        return ()
-    trials = list(light_trials().filter(verification=verification).order_by("id"))
-    by_key = {trial.key: trial for trial in trials}
-    by_gate: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_gate.setdefault(trial.gate, []).append(trial)
-    return tuple(
-        GateView(
-            record,
-            tuple(
-                {**row, "trial": by_key.get(str(row.get("key", "")))}
-                for row in record.evidence
-                if isinstance(row, dict)
-            ),
-            tuple(by_gate.get(record.gate, ())),
-        )
-        for record in verification.gates.all()
     )
 
 

@@ -13,7 +13,7 @@ from webapp.models import Environment, Role
 from webapp.presentation import diffs, markdown
 from webapp.presentation.highlighting import highlight_lines
 from webapp.presentation.text import decode, excerpt, hex_dump, is_binary
-from webapp.selectors import bundles, detail, environments, lineages, queue
+from webapp.selectors import bundles, detail, environments, lineages, matrix, queue
 
 WHOLE_LINES = 6_000
 """Lines of one file's difference when it is looked at alone."""
@@ -24,6 +24,7 @@ TABS = (
     ("diff", "environment_diff", "Diff"),
     ("gates", "environment_gates", "Gates"),
     ("trials", "environment_trials", "Trials"),
+    ("making", "environment_making", "Making"),
     ("lineage", "environment_lineage", "Lineage"),
     ("reviews", "environment_reviews", "Reviews"),
     ("history", "environment_history", "History"),
@@ -52,7 +53,7 @@ def environment(request: Request, pk: int) -> HttpResponseBase:
     before, after = detail.sequence_change(parent.sequence if parent else [], shown.sequence)
     show_words = parent is not None and request.GET.get("words") == "1"
     old = parent.instruction if parent else ""
-    context = _frame(shown, "overview") | {
+    context = frame(shown, "overview") | {
         "parent": parent,
         "before": before if parent else (),
         "after": after if parent else detail.sequence_change(shown.sequence, shown.sequence)[0],
@@ -75,7 +76,7 @@ def files(request: Request, pk: int) -> HttpResponseBase:
     entry = next((e for e in entries if e.path == path), None)
     if entry is None and "path" in request.GET:
         raise Http404("no such file in this environment")
-    context = _frame(shown, "files") | {
+    context = frame(shown, "files") | {
         "tree": bundles.file_tree(entries),
         "entry": entry,
         "content": _shown_content(entry) if entry else None,
@@ -121,7 +122,7 @@ def diff(request: Request, pk: int) -> HttpResponseBase:
     against = "root" if request.GET.get("against") == "root" else "parent"
     other = detail.get_root(shown) if against == "root" else detail.get_parent(shown)
     is_split, only = request.GET.get("view") == "split", request.GET.get("path", "")
-    context = _frame(shown, "diff") | {
+    context = frame(shown, "diff") | {
         "against": against,
         "is_split": is_split,
         "other": other,
@@ -155,30 +156,18 @@ def folder_name(shown: Environment) -> str:
 
 
 @allow(Role.VIEWER)
-def gates(request: Request, pk: int) -> HttpResponseBase:
-    """What every gate said, with its evidence and trials."""
-    shown = detail.get_environment(pk)
-    rows = detail.list_verifications(shown)
-    verification = detail.choose_verification(shown, rows, request.GET.get("v", ""))
-    context = _frame(shown, "gates") | {
-        "verifications": rows,
-        "verification": verification,
-        "gates": detail.gate_views(verification),
-    }
-    return answer(request, "webapp/environment_gates.html", context)
-
-
-@allow(Role.VIEWER)
 def trials(request: Request, pk: int) -> HttpResponseBase:
     """All trials of one run of the gates, and trials that were measured elsewhere."""
     shown = detail.get_environment(pk)
-    rows = detail.list_verifications(shown)
-    verification = detail.choose_verification(shown, rows, request.GET.get("v", ""))
-    found = detail.light_trials().filter(verification=verification).order_by("id")[:500]
-    context = _frame(shown, "trials") | {
+    rows = matrix.list_verifications(shown)
+    verification = matrix.choose_verification(shown, rows, request.GET.get("v", ""))
+    gate = request.GET.get("gate", "").replace("\0", "")
+    found = detail.light_trials().filter(verification=verification).order_by("id")
+    context = frame(shown, "trials") | {
         "verifications": rows,
         "verification": verification,
-        "trials": found,
+        "trials": (found.filter(gate=gate) if gate else found)[:500],
+        "gate": gate,
         "measured": shown.measured.select_related("solver").order_by("solver", "number")[:500],
     }
     return answer(request, "webapp/environment_trials.html", context)
@@ -190,7 +179,7 @@ def lineage_tab(request: Request, pk: int) -> HttpResponseBase:
     shown = detail.get_environment(pk)
     near = environments.list_rows().filter(lineage_id=shown.lineage_id)
     siblings = near.filter(parent=shown.parent_id).exclude(pk=pk).order_by("path")
-    context = _frame(shown, "lineage") | {
+    context = frame(shown, "lineage") | {
         "ancestry": lineages.ancestry(shown),
         "siblings": siblings[:100] if shown.parent_id else (),
         "children": near.filter(parent=pk).order_by("path")[:100],
@@ -202,7 +191,7 @@ def lineage_tab(request: Request, pk: int) -> HttpResponseBase:
 def reviews(request: Request, pk: int) -> HttpResponseBase:
     """Every decision about this environment."""
     shown = detail.get_environment(pk)
-    context = _frame(shown, "reviews") | {"reviews": detail.review_rows(shown)}
+    context = frame(shown, "reviews") | {"reviews": detail.review_rows(shown)}
     return answer(request, "webapp/environment_reviews.html", context)
 
 
@@ -211,14 +200,14 @@ def history(request: Request, pk: int) -> HttpResponseBase:
     """Everything that happened to this environment."""
     shown = detail.get_environment(pk)
     rows = detail.history_rows(shown, before=read_key(request.GET, "before"), limit=101)
-    context = _frame(shown, "history") | {
+    context = frame(shown, "history") | {
         "events": rows[:100],
         "before": rows[99].pk if len(rows) > 100 else None,
     }
     return answer(request, "webapp/environment_history.html", context)
 
 
-def _frame(shown: Environment, tab: str) -> dict[str, Any]:
+def frame(shown: Environment, tab: str) -> dict[str, Any]:
     """What every tab needs: the environment, the tabs, whether it waits for a review."""
     is_waiting = (
         shown.verification == "valid" and shown.review == "unreviewed" and not shown.is_seed

@@ -19,6 +19,7 @@ from webapp.selectors import detail, lineages, queue
 from webapp.services import reviews
 from webapp.services.errors import InvalidInput, NotAllowed, StaleReview
 from webapp.views.environments import file_diffs
+from webapp.views.gates import answered_gates
 
 SKIP_CAP = 500
 FILE_LINES = 60
@@ -169,7 +170,7 @@ def _focus(
         "words": diffs.word_diff(parent.instruction, shown.instruction) if parent else (),
         "file_diffs": changed,
         "left_out": left_out,
-        "gates": detail.gate_views(shown.current_verification),
+        "gates": answered_gates(shown.current_verification),
         "demands": detail.demand_rows(shown),
         "difficulty": detail.difficulty_of(shown),
         "ancestry": lineages.ancestry(shown),

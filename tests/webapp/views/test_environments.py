@@ -188,17 +188,6 @@ def test_the_diff_shows_what_came_from_the_parent_and_from_the_seed(
     assert "no parent" in viewer.get(f"/environments/{world.seed.pk}/diff/").text
 
 
-def test_gates_show_reasons_figures_and_trials(world: World, viewer: Client) -> None:
-    text = viewer.get(f"/environments/{world.invalid.pk}/gates/").text
-    assert 'class="gate failed"' in text
-    assert "mutants" in text
-    assert "lower bound" in text
-    assert "Trials of this gate" in text
-    builders.add_verification(world.invalid)
-    second = viewer.get(f"/environments/{world.invalid.pk}/gates/?v=1")
-    assert second.context["verification"].number == 1
-
-
 def test_a_trial_is_shown_without_terminal_escapes(world: World, viewer: Client) -> None:
     response = viewer.get(f"/trials/{world.trial.pk}/")
     assert "done: 80 lines read" in response.text

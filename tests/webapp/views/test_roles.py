@@ -26,6 +26,8 @@ TABLE: dict[str, tuple[str, int]] = {
     "file_download": ("get", Role.VIEWER),
     "environment_diff": ("get", Role.VIEWER),
     "environment_gates": ("get", Role.VIEWER),
+    "gates_json": ("get", Role.VIEWER),
+    "environment_verify": ("post", Role.OPERATOR),
     "environment_trials": ("get", Role.VIEWER),
     "environment_lineage": ("get", Role.VIEWER),
     "environment_reviews": ("get", Role.VIEWER),
