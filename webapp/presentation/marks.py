@@ -43,6 +43,21 @@ STATES: dict[str, State] = {
     "exhausted": State("exhausted", "cross", "bad"),
     "stalled": State("stalled", "bolt", "wait"),
     "seed": State("seed", "seed", "calm"),
+    # How a call to a model ended.
+    "answered": State("answered", "check", "good"),
+    "rate_limited": State("rate limited", "clock", "wait"),
+    "server_error": State("server error", "bolt", "wait"),
+    "connection": State("no connection", "bolt", "wait"),
+    "timeout": State("timed out", "clock", "wait"),
+    "refused": State("refused", "ban", "bad"),
+    "empty": State("empty answer", "dash", "bad"),
+    "malformed": State("malformed answer", "cross", "bad"),
+    "too_large": State("answer too large", "cross", "bad"),
+    "context_overflow": State("context overflow", "cross", "bad"),
+    "bad_request": State("bad request", "cross", "bad"),
+    "auth": State("key refused", "ban", "bad"),
+    "budget": State("budget used up", "pause", "wait"),
+    "circuit_open": State("endpoint rests", "pause", "wait"),
 }
 
 DIRECTIONS = ("scenario", "skill", "length")

@@ -220,6 +220,14 @@ def running_steps(run: EvolutionRun) -> list[EvolutionStep]:
     return list(rows.order_by("id")[:12])
 
 
+def waiting_steps(run: EvolutionRun) -> list[EvolutionStep]:
+    """Steps that were put back, and why: for want of a model, or of budget."""
+    if run.author == "procedural":
+        return []
+    rows = run.steps.filter(status=RunStatus.QUEUED).exclude(error="").select_related("lineage")
+    return list(rows.order_by("sent_at")[:6])
+
+
 def run_events(
     run: EvolutionRun, *, after: int | None = None, before: int | None = None
 ) -> list[Event]:
@@ -246,4 +254,5 @@ def state_mark(run: EvolutionRun) -> tuple[object, ...]:
     """A value that changes whenever what the run's page shows has changed."""
     environments = run.environments.aggregate(n=Count("id"), at=Max("updated_at"))
     steps = run.steps.aggregate(n=Count("id"), running=Count("id", filter=Q(status="running")))
-    return (*environments.values(), *steps.values())
+    calls = {} if run.author == "procedural" else run.calls.aggregate(n=Max("id"))
+    return (*environments.values(), *steps.values(), *calls.values())

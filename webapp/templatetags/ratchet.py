@@ -120,6 +120,16 @@ def percent(value: float | None) -> str:
 
 
 @register.filter
+def usd(value: float | str | None, is_estimated: bool = False) -> str:
+    """US dollars, small sums with the digits that count; ≈ before an estimate."""
+    if value is None or isinstance(value, str):
+        return "–"
+    digits = 2 if value >= 1 or value == 0 else 4
+    shown = "< 0.0001" if 0 < value < 0.0001 else f"{value:,.{digits}f}"
+    return f"≈ {shown}" if is_estimated else shown
+
+
+@register.filter
 def bytes_size(value: int | None) -> str:
     """A size in bytes, kB or MB (powers of 1,000)."""
     if value is None:

@@ -17,7 +17,7 @@ from webapp.forms.filters import read_key
 from webapp.forms.run import RunForm
 from webapp.http import Request, allow, answer
 from webapp.models import EvolutionRun, Role
-from webapp.selectors import runs
+from webapp.selectors import runs, transcripts
 from webapp.services import runs as run_services
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 
@@ -124,6 +124,8 @@ def _live(shown: EvolutionRun) -> dict[str, Any]:
         "grid": runs.grid(shown),
         "generations": runs.generations(shown),
         "failures": runs.failures(shown),
+        "spend": transcripts.run_spend(shown),
+        "waiting": runs.waiting_steps(shown),
         "steps": runs.running_steps(shown),
         "is_open": shown.status in ("queued", "running", "paused"),
     }

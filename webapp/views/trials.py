@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from django.http import Http404
 from django.http.response import HttpResponseBase
 
-from webapp.http import Request, allow, answer
+from webapp.http import Request, allow, answer, attachment
 from webapp.models import Role
 from webapp.presentation.spending import limits_struck, spending
 from webapp.presentation.text import tail
 from webapp.selectors import detail
+from webapp.selectors import measured as measured_trials
 from webapp.services.trials import unpack_result
 
 
@@ -31,3 +33,26 @@ def trial(request: Request, pk: int) -> HttpResponseBase:
         "neighbours": detail.neighbours_of(shown),
     }
     return answer(request, "webapp/trial.html", context)
+
+
+@allow(Role.VIEWER)
+def measured(request: Request, pk: int) -> HttpResponseBase:
+    """One attempt of a solver: its steps, its terminal, what the verifier wrote."""
+    row = measured_trials.get_measured(pk)
+    context = {
+        "row": row,
+        "environment": row.environment,
+        "shown": measured_trials.view_measured(row),
+    }
+    return answer(request, "webapp/measured.html", context)
+
+
+@allow(Role.VIEWER)
+def measured_cast(request: Request, pk: int) -> HttpResponseBase:
+    """The recording of the terminal, for `asciinema play`."""
+    row = measured_trials.get_measured(pk)
+    if not row.cast_digest:
+        raise Http404("no terminal was recorded")
+    return attachment(
+        measured_trials.cast_of(row), f"trial-{row.pk}.cast", "application/x-asciicast"
+    )

@@ -1,0 +1,330 @@
+"""What models were asked and what they answered: the story of a making, lists, spend, exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.shortcuts import get_object_or_404
+
+from evolution.llm.calls import CallOutcome, Role
+from evolution.transcripts import Speaker, Utterance, answer_of, new_in_request
+from webapp.lifecycle import VerificationStatus
+from webapp.models import Environment, Event, EvolutionRun, ModelCall
+from webapp.models.call import SEARCH_CONFIG
+from webapp.presentation.text import Excerpt, excerpt
+from webapp.store import CorruptStore, load_packed
+
+PAGE_CALLS = 20
+PAGE_ROWS = 100
+EVENT_CAP = 400
+PART_CAP, PART_LINES = 6_000, 160
+WHOLE_CAP, WHOLE_LINES = 100_000, 3_000
+QUERY_CAP = 200
+EXPORT_BATCH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One part of a conversation as shown. `label` tells who, or which tool."""
+
+    label: str
+    tone: str
+    text: str
+    cut: str
+    is_long: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """A call with what was newly said to the model, and what it answered."""
+
+    row: ModelCall
+    asked: tuple[Said, ...]
+    answered: tuple[Said, ...]
+    damage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened in a story: a call, or an event of the step."""
+
+    at: datetime
+    call: CallView | None = None
+    event: Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """What some calls took together. `faults` are attempts that brought no answer."""
+
+    name: str
+    calls: int
+    faults: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    seconds: float
+    is_estimated: bool
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpend:
+    """A run's spend: by role, in all, and for each environment that was accepted."""
+
+    roles: tuple[Spend, ...]
+    total: Spend
+    faults: tuple[tuple[str, int], ...]
+    accepted: int
+
+    @property
+    def usd_each(self) -> float | None:
+        """US dollars per accepted environment."""
+        return self.total.usd / self.accepted if self.accepted else None
+
+    @property
+    def tokens_each(self) -> int | None:
+        """Tokens per accepted environment."""
+        return round(self.total.tokens / self.accepted) if self.accepted else None
+
+
+_FIGURES: dict[str, Any] = {
+    "calls": Count("id"),
+    "faults": Count("id", filter=~Q(outcome=CallOutcome.ANSWERED)),
+    "read": Sum("input_tokens", default=0),
+    "written": Sum("output_tokens", default=0),
+    "cost": Sum("usd", default=0.0),
+    "took": Sum("seconds", default=0.0),
+    "guessed": Count("id", filter=Q(is_estimated=True)),
+}
+
+
+def _spend(name: str, row: dict[str, Any]) -> Spend:
+    return Spend(
+        name=name,
+        calls=row["calls"],
+        faults=row["faults"],
+        input_tokens=int(row["read"]),
+        output_tokens=int(row["written"]),
+        usd=float(row["cost"]),
+        seconds=float(row["took"]),
+        is_estimated=row["guessed"] > 0,
+    )
+
+
+def spend_of(rows: QuerySet[ModelCall], name: str = "all") -> Spend:
+    """What these calls took together."""
+    return _spend(name, rows.aggregate(**_FIGURES))
+
+
+def spend_by_role(rows: QuerySet[ModelCall]) -> tuple[Spend, ...]:
+    """The same, role by role, in the order in which roles play."""
+    counted: Any = rows.values("role").annotate(**_FIGURES).order_by()
+    found = {row["role"]: row for row in counted}
+    return tuple(_spend(role.value, found[role.value]) for role in Role if role.value in found)
+
+
+def run_spend(run: EvolutionRun) -> RunSpend | None:
+    """What a run spent on models; None for one that asked none and never will."""
+    rows = ModelCall.objects.filter(run=run)
+    roles = spend_by_role(rows)
+    if not roles and run.author == "procedural":
+        return None
+    faults = (
+        rows.exclude(outcome=CallOutcome.ANSWERED)
+        .values_list("outcome")
+        .annotate(n=Count("id"))
+        .order_by("-n", "outcome")
+    )
+    return RunSpend(
+        roles=roles,
+        total=_total(roles),
+        faults=tuple(faults),
+        accepted=run.steps.filter(child__verification=VerificationStatus.VALID).count(),
+    )
+
+
+def _total(roles: tuple[Spend, ...]) -> Spend:
+    return Spend(
+        "all",
+        sum(s.calls for s in roles),
+        sum(s.faults for s in roles),
+        sum(s.input_tokens for s in roles),
+        sum(s.output_tokens for s in roles),
+        sum(s.usd for s in roles),
+        sum(s.seconds for s in roles),
+        any(s.is_estimated for s in roles),
+    )
+
+
+def story_calls(environment: Environment) -> QuerySet[ModelCall]:
+    """The calls of the step that an environment came from, or that prepared a seed."""
+    mine = Q(environment=environment) & ~Q(role=Role.SOLVER.value)
+    if environment.step_id is not None:
+        mine |= Q(step=environment.step_id)
+    return ModelCall.objects.filter(mine)
+
+
+def said(rows: QuerySet[ModelCall], words: str) -> QuerySet[ModelCall]:
+    """Those calls in which all these words were newly said; quotes keep a phrase together."""
+    if not words.strip():
+        return rows
+    return rows.annotate(words=SearchVector("text", config=SEARCH_CONFIG)).filter(
+        words=SearchQuery(words[:QUERY_CAP], config=SEARCH_CONFIG, search_type="websearch")
+    )
+
+
+def story_page(
+    environment: Environment, *, words: str, after: int | None
+) -> tuple[list[Entry], int | None]:
+    """A page of the story, oldest first, and the key of the next one.
+
+    With `words`, only calls in which they were said, and no events.
+    """
+    rows = said(story_calls(environment), words).select_related("environment").order_by("id")
+    kept = rows.filter(id__gt=after) if after else rows
+    found = list(kept.defer("text")[: PAGE_CALLS + 1])
+    calls, more = found[:PAGE_CALLS], len(found) > PAGE_CALLS
+    entries = [Entry(row.created_at, call=view_call(row)) for row in calls]
+    if not words.strip():
+        until = calls[-1].created_at if more else None
+        since = rows.filter(id__lte=after).aggregate(at=Max("created_at"))["at"] if after else None
+        entries += _events(environment, since, until)
+    entries.sort(key=lambda entry: entry.at)
+    return entries, calls[-1].pk if more else None
+
+
+def _events(
+    environment: Environment, since: datetime | None, until: datetime | None
+) -> list[Entry]:
+    if environment.step_id is None:
+        return []
+    rows = Event.objects.filter(step=environment.step_id).select_related("actor")
+    if since is not None:
+        rows = rows.filter(at__gt=since)
+    if until is not None:
+        rows = rows.filter(at__lte=until)
+    return [Entry(event.at, event=event) for event in rows.order_by("id")[:EVENT_CAP]]
+
+
+def view_call(row: ModelCall, *, is_whole: bool = False) -> CallView:
+    """A call made ready to be shown; one whose stored words are damaged says so."""
+    try:
+        request = load_packed(row.request_digest) if row.request_digest else b""
+        response = load_packed(row.response_digest) if row.response_digest else b""
+    except CorruptStore as error:
+        return CallView(row, (), (), str(error))
+    asked, answered = new_in_request(request), answer_of(response)
+    return CallView(
+        row,
+        tuple(_said(one, is_whole=is_whole) for one in asked),
+        tuple(_said(one, is_whole=is_whole) for one in answered),
+    )
+
+
+_LABELS = {
+    Speaker.SYSTEM: "prompt",
+    Speaker.USER: "asked",
+    Speaker.MODEL: "answer",
+    Speaker.TOOL: "result",
+    Speaker.HARNESS: "told to mend",
+}
+
+
+def _said(one: Utterance, *, is_whole: bool) -> Said:
+    cap, lines = (WHOLE_CAP, WHOLE_LINES) if is_whole else (PART_CAP, PART_LINES)
+    shown: Excerpt = excerpt(one.text, cap=cap, lines=lines)
+    label = _LABELS[one.speaker]
+    if one.is_call:
+        label = "calls"
+    if one.is_thought:
+        label = "thinks"
+    is_own = one.speaker is Speaker.MODEL and not one.is_thought
+    return Said(
+        label=f"{label} {one.tool}".strip(),
+        tone="own" if is_own else one.speaker.value,
+        text=shown.text,
+        cut=shown.cut,
+        is_long=shown.text.count("\n") > 14 or len(shown.text) > 1_200,
+    )
+
+
+def get_call(pk: int) -> ModelCall:
+    """A call with its run, step and environment, or 404."""
+    rows = ModelCall.objects.select_related("run", "step__lineage", "environment").defer("text")
+    return get_object_or_404(rows, pk=pk)
+
+
+def list_calls(
+    rows: QuerySet[ModelCall], *, words: str, role: str, outcome: str, before: int | None
+) -> list[ModelCall]:
+    """Calls, newest first, one more than a page holds. `outcome` may be "faults"."""
+    found = said(rows, words)
+    if role:
+        found = found.filter(role=role)
+    if outcome == "faults":
+        found = found.exclude(outcome=CallOutcome.ANSWERED)
+    elif outcome:
+        found = found.filter(outcome=outcome)
+    if before is not None:
+        found = found.filter(id__lt=before)
+    return list(found.select_related("environment").defer("text").order_by("-id")[: PAGE_ROWS + 1])
+
+
+def export_lines(rows: QuerySet[ModelCall]) -> Iterator[bytes]:
+    """Calls as JSON Lines, oldest first, each whole. Keys were never stored, so none is in here."""
+    last = 0
+    while True:
+        batch = list(rows.filter(id__gt=last).defer("text").order_by("id")[:EXPORT_BATCH])
+        if not batch:
+            return
+        for row in batch:
+            yield json.dumps(_export(row), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        last = batch[-1].pk
+
+
+def _export(row: ModelCall) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "at": row.created_at.isoformat(),
+        "run": row.run_id,
+        "step": row.step_id,
+        "environment": row.environment_id,
+        "place": row.place,
+        "key": row.key,
+        "role": row.role,
+        "model": row.model,
+        "prompt_digest": row.prompt_digest,
+        "attempt": row.attempt,
+        "outcome": row.outcome,
+        "reason": row.reason,
+        "input_tokens": row.input_tokens,
+        "output_tokens": row.output_tokens,
+        "cached_tokens": row.cached_tokens,
+        "usd": row.usd,
+        "is_estimated": row.is_estimated,
+        "seconds": row.seconds,
+        "request": _body(row.request_digest),
+        "response": _body(row.response_digest),
+    }
+
+
+def _body(digest: str) -> Any:
+    """A stored body as JSON, or as text where it is none."""
+    if not digest:
+        return None
+    data = load_packed(digest)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")
