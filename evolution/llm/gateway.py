@@ -1,0 +1,197 @@
+"""The one way every request to a model goes: recalled, budgeted, bounded, retried, recorded.
+
+Loaded only when a model is really used: what it imports takes seconds to load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+from pydantic_ai import Agent
+from pydantic_ai.agent import AgentRunResult
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings, merge_model_settings
+
+from evolution.llm.budget import Budget, Limits
+from evolution.llm.calling import Call, Desk, place_call
+from evolution.llm.calls import CallFailed, CallLog, CallOutcome, CallRecord, Role
+from evolution.llm.canonical import call_key, request_bytes, response_of
+from evolution.llm.endpoints import ModelTable, option
+from evolution.llm.lines import Lines
+from evolution.llm.pricing import Prices, refuse_unpriced
+from evolution.llm.replay import ReplayMiss
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the run the calls stand; turns are counted from 1."""
+
+    name: str
+    prompt_digest: str
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What an agent asks its model."""
+
+    messages: list[ModelMessage]
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+
+
+class Gateway:
+    """A step's way to its models. Close it (or use it as a context) when the step is over.
+
+    `log` is called in one thread that belongs to the gateway; `on_close` runs there last (to
+    give a database connection back). With `is_replay` nothing is called: an answer that the log
+    does not hold is a ReplayMiss. ModelConfigError when USD are limited and a price is unknown.
+    """
+
+    def __init__(
+        self,
+        table: ModelTable,
+        log: CallLog,
+        lines: Lines,
+        *,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        is_replay: bool = False,
+        on_close: Callable[[], object] | None = None,
+    ) -> None:
+        self.budget = budget or Budget(Limits())
+        self.prices = prices or Prices()
+        if self.budget.run.usd is not None or self.budget.step.usd is not None:
+            refuse_unpriced(self.prices, table.specs)
+        self._table = table
+        self._log = log
+        self._lines = lines
+        self._is_replay = is_replay
+        self._on_close = on_close
+        self._place: ContextVar[_Place | None] = ContextVar("place", default=None)
+        self._recorder = ThreadPoolExecutor(1, thread_name_prefix="call-log")
+        self._desk = Desk(lines, self.budget, self.prices, log, self._recorder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what the gateway holds. Nothing recorded is lost."""
+        if self._on_close is not None:
+            self._recorder.submit(self._on_close)
+        self._recorder.shutdown(wait=True)
+
+    @contextmanager
+    def at(self, place: str, *, prompt_digest: str = "") -> Iterator[None]:
+        """The calls inside stand at `place`, numbered by turn: `place/1`, `place/2`, ...
+
+        One place is one conversation: the same request at the same place and turn is the same
+        call, and is made once per run.
+        """
+        token = self._place.set(_Place(place, prompt_digest))
+        try:
+            yield
+        finally:
+            self._place.reset(token)
+
+    def model_for(self, role: Role, *, prompt_digest: str = "") -> Model:
+        """The model that plays a role, every request of which goes through here.
+
+        ModelConfigError when no model plays it or its key is missing.
+        """
+        spec = self._table.spec(role)
+        wrapped = self._lines.model(spec, needs_key=not self._is_replay)
+        return GatewayModel(wrapped, self, role, prompt_digest)
+
+    def run[T](self, agent: Agent[Any, T], prompt: str, **options: Any) -> AgentRunResult[T]:
+        """Run an agent to its end from a thread without an event loop; `options` go to the agent.
+
+        Each run has a loop of its own, which leaves nothing behind.
+        """
+        return asyncio.run(agent.run(prompt, **options))
+
+    async def answer(
+        self, role: Role, prompt_digest: str, wrapped: Model, asked: _Request
+    ) -> ModelResponse:
+        """The answer to one request: recalled, or called for and recorded."""
+        here = self._place.get()
+        if here is None:
+            raise RuntimeError("a model is called outside of every place")
+        here.turn += 1
+        place = f"{here.name}/{here.turn}"
+        settings = merge_model_settings(wrapped.settings, asked.settings)
+        plain = request_bytes(asked.messages, settings, asked.parameters).decode()
+        request = self._lines.redact(plain).encode()
+        key = call_key(place, request)
+        loop = asyncio.get_running_loop()
+        known = await loop.run_in_executor(self._recorder, self._log.recall, key)
+        if known is not None:
+            return self._recalled(known)
+        if self._is_replay:
+            raise ReplayMiss(place)
+        spec = self._table.spec(role)
+        call = Call(
+            key=key,
+            place=place,
+            role=role,
+            spec=spec,
+            prompt_digest=prompt_digest or here.prompt_digest,
+            request=request,
+            ask=partial(_ask, wrapped, asked, is_streamed=option(spec, "stream", "no") == "yes"),
+        )
+        return await asyncio.wrap_future(self._lines.submit(place_call(self._desk, call)))
+
+    def _recalled(self, known: CallRecord) -> ModelResponse:
+        self.budget.count(known.usage)
+        if known.outcome is CallOutcome.CONTEXT_OVERFLOW:
+            raise CallFailed(known.outcome, known.reason)
+        return response_of(known.response)
+
+
+class GatewayModel(WrapperModel):
+    """A model as the agents see it."""
+
+    def __init__(self, wrapped: Model, gateway: Gateway, role: Role, prompt_digest: str) -> None:
+        super().__init__(wrapped)
+        self._gateway = gateway
+        self._role = role
+        self._prompt_digest = prompt_digest
+
+    async def __aenter__(self) -> Self:
+        # The wrapped model's client belongs to the lines, which outlive every agent's run.
+        return self
+
+    async def __aexit__(self, *_: object) -> bool | None:
+        return None
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask, through the gateway."""
+        asked = _Request(messages, model_settings, model_request_parameters)
+        return await self._gateway.answer(self._role, self._prompt_digest, self.wrapped, asked)
+
+
+async def _ask(wrapped: Model, asked: _Request, *, is_streamed: bool) -> ModelResponse:
+    """Ask once, and wait for the whole answer."""
+    if not is_streamed:
+        return await wrapped.request(asked.messages, asked.settings, asked.parameters)
+    async with wrapped.request_stream(asked.messages, asked.settings, asked.parameters) as stream:
+        async for _ in stream:
+            pass
+        return stream.get()
