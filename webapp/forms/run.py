@@ -5,10 +5,31 @@ from __future__ import annotations
 from django import forms
 
 from evolution.directions import Direction, Effort
+from evolution.llm.budget import Limits
 from webapp.models import Lineage
 
 
-class RunForm(forms.Form):
+class BudgetForm(forms.Form):
+    """What a run's models may take together; a field left empty limits nothing."""
+
+    budget_usd = forms.FloatField(
+        required=False, min_value=0.0001, max_value=1e6, label="Budget in USD"
+    )
+    budget_tokens = forms.IntegerField(
+        required=False, min_value=1, max_value=2**53, label="Budget in tokens"
+    )
+    budget_seconds = forms.FloatField(
+        required=False, min_value=1, max_value=1e8, label="Budget in seconds"
+    )
+
+    @property
+    def budget(self) -> Limits:
+        """The limits that were given, once the form is valid."""
+        said = self.cleaned_data
+        return Limits(said["budget_usd"], said["budget_tokens"], said["budget_seconds"])
+
+
+class RunForm(BudgetForm):
     """What a run evolves, how far, how wide, and from which seed of randomness."""
 
     name = forms.CharField(
@@ -36,6 +57,12 @@ class RunForm(forms.Form):
             (Effort.MAX.value, "max: anything"),
         ],
         initial=Effort.LOW.value,
+    )
+    author = forms.ChoiceField(
+        choices=[("procedural", "procedural: operators and rules"), ("llm", "llm: models")],
+        initial="procedural",
+        required=False,
+        help_text="Models need a budget; the run rests when it is used up.",
     )
     seed = forms.IntegerField(
         min_value=0, max_value=2**53, initial=0, help_text="Equal seeds give equal digests."

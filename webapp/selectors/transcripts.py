@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Max, Q, QuerySet
 from django.shortcuts import get_object_or_404
 
 from evolution.llm.calls import CallOutcome, Role
 from evolution.transcripts import Speaker, Utterance, answer_of, new_in_request
-from webapp.lifecycle import VerificationStatus
-from webapp.models import Environment, Event, EvolutionRun, ModelCall
+from webapp.models import Environment, Event, ModelCall
 from webapp.models.call import SEARCH_CONFIG
 from webapp.presentation.text import Excerpt, excerpt
 from webapp.store import CorruptStore, load_packed
@@ -57,114 +56,6 @@ class Entry:
     at: datetime
     call: CallView | None = None
     event: Event | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """What some calls took together. `faults` are attempts that brought no answer."""
-
-    name: str
-    calls: int
-    faults: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    seconds: float
-    is_estimated: bool
-
-    @property
-    def tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class RunSpend:
-    """A run's spend: by role, in all, and for each environment that was accepted."""
-
-    roles: tuple[Spend, ...]
-    total: Spend
-    faults: tuple[tuple[str, int], ...]
-    accepted: int
-
-    @property
-    def usd_each(self) -> float | None:
-        """US dollars per accepted environment."""
-        return self.total.usd / self.accepted if self.accepted else None
-
-    @property
-    def tokens_each(self) -> int | None:
-        """Tokens per accepted environment."""
-        return round(self.total.tokens / self.accepted) if self.accepted else None
-
-
-_FIGURES: dict[str, Any] = {
-    "calls": Count("id"),
-    "faults": Count("id", filter=~Q(outcome=CallOutcome.ANSWERED)),
-    "read": Sum("input_tokens", default=0),
-    "written": Sum("output_tokens", default=0),
-    "cost": Sum("usd", default=0.0),
-    "took": Sum("seconds", default=0.0),
-    "guessed": Count("id", filter=Q(is_estimated=True)),
-}
-
-
-def _spend(name: str, row: dict[str, Any]) -> Spend:
-    return Spend(
-        name=name,
-        calls=row["calls"],
-        faults=row["faults"],
-        input_tokens=int(row["read"]),
-        output_tokens=int(row["written"]),
-        usd=float(row["cost"]),
-        seconds=float(row["took"]),
-        is_estimated=row["guessed"] > 0,
-    )
-
-
-def spend_of(rows: QuerySet[ModelCall], name: str = "all") -> Spend:
-    """What these calls took together."""
-    return _spend(name, rows.aggregate(**_FIGURES))
-
-
-def spend_by_role(rows: QuerySet[ModelCall]) -> tuple[Spend, ...]:
-    """The same, role by role, in the order in which roles play."""
-    counted: Any = rows.values("role").annotate(**_FIGURES).order_by()
-    found = {row["role"]: row for row in counted}
-    return tuple(_spend(role.value, found[role.value]) for role in Role if role.value in found)
-
-
-def run_spend(run: EvolutionRun) -> RunSpend | None:
-    """What a run spent on models; None for one that asked none and never will."""
-    rows = ModelCall.objects.filter(run=run)
-    roles = spend_by_role(rows)
-    if not roles and run.author == "procedural":
-        return None
-    faults = (
-        rows.exclude(outcome=CallOutcome.ANSWERED)
-        .values_list("outcome")
-        .annotate(n=Count("id"))
-        .order_by("-n", "outcome")
-    )
-    return RunSpend(
-        roles=roles,
-        total=_total(roles),
-        faults=tuple(faults),
-        accepted=run.steps.filter(child__verification=VerificationStatus.VALID).count(),
-    )
-
-
-def _total(roles: tuple[Spend, ...]) -> Spend:
-    return Spend(
-        "all",
-        sum(s.calls for s in roles),
-        sum(s.faults for s in roles),
-        sum(s.input_tokens for s in roles),
-        sum(s.output_tokens for s in roles),
-        sum(s.usd for s in roles),
-        sum(s.seconds for s in roles),
-        any(s.is_estimated for s in roles),
-    )
 
 
 def story_calls(environment: Environment) -> QuerySet[ModelCall]:

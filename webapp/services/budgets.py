@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
 
 from django.db.models import Q
-from django.utils import timezone
 
 from evolution.llm.budget import Limits
-from webapp.lifecycle import RunStatus
 from webapp.models import EvolutionRun
+from webapp.selectors.spend import seconds_at_work
 from webapp.services import calls
 from webapp.services.errors import InvalidInput
 
 UNLIMITED = Limits()
 CAP = 1e8
-SILENCE_SECONDS = 900.0
-"""A longer silence in a run's log is no work: its workers were gone."""
 
 
 def budget_of(run: EvolutionRun) -> Limits:
@@ -67,19 +63,3 @@ def used_up(run: EvolutionRun, budget: Limits) -> str:
     if budget.seconds is not None and (seconds := seconds_at_work(run)) >= budget.seconds:
         return f"{seconds:,.0f} of {budget.seconds:,.0f} seconds"
     return ""
-
-
-def seconds_at_work(run: EvolutionRun, now: datetime | None = None) -> float:
-    """How long a run was at work so far, by the wall; pauses do not count, nor silent workers."""
-    total, before, is_at_work = 0.0, None, False
-    rows = run.events.order_by("id").values_list("at", "kind", "target")
-    for at, kind, target in rows.iterator():
-        if is_at_work and before is not None:
-            total += min(SILENCE_SECONDS, max(0.0, (at - before).total_seconds()))
-        before = at
-        if kind == "evolutionrun.status":
-            is_at_work = target == RunStatus.RUNNING
-    if is_at_work and before is not None:
-        gap = ((now or timezone.now()) - before).total_seconds()
-        total += min(SILENCE_SECONDS, max(0.0, gap))
-    return total

@@ -9,7 +9,7 @@ from webapp.forms.filters import read_key
 from webapp.http import Request, allow, answer, stream
 from webapp.models import ModelCall
 from webapp.models import Role as Rank
-from webapp.selectors import detail, runs, transcripts
+from webapp.selectors import detail, runs, spend, transcripts
 from webapp.views.environments import folder_name, frame
 
 JSONL = "application/jsonl"
@@ -28,8 +28,8 @@ def making(request: Request, pk: int) -> HttpResponseBase:
         "more": more,
         "words": words,
         "is_first": after is None,
-        "total": transcripts.spend_of(rows),
-        "roles": transcripts.spend_by_role(rows),
+        "total": spend.spend_of(rows),
+        "roles": spend.spend_by_role(rows),
     }
     return answer(request, "webapp/environment_making.html", context)
 

@@ -13,17 +13,18 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import ptag
 
 from evolution.directions import Direction, Effort
+from evolution.llm.budget import Limits
 from webapp.forms.filters import read_key
-from webapp.forms.run import RunForm
+from webapp.forms.run import BudgetForm, RunForm
 from webapp.http import Request, allow, answer
 from webapp.models import EvolutionRun, Role
-from webapp.selectors import runs, transcripts
+from webapp.selectors import runs
+from webapp.selectors import spend as spends
 from webapp.services import runs as run_services
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 
 _CHANGES = {
     "pause": run_services.pause_run,
-    "resume": run_services.resume_run,
     "cancel": run_services.cancel_run,
 }
 
@@ -49,6 +50,8 @@ def run_new(request: Request) -> HttpResponseBase:
                 children=said["children"],
                 directions=[Direction(value) for value in said["directions"]],
                 effort=Effort(said["effort"]),
+                author=said["author"] or "procedural",
+                budget=form.budget if said["author"] == "llm" else Limits(),
                 user=request.user,
             )
         except InvalidInput as error:
@@ -68,6 +71,7 @@ def run(request: Request, pk: int) -> HttpResponseBase:
         "events": events,
         "last_event": events[0].pk if events else 0,
         "tag": _tag(request, pk),
+        "budget_form": BudgetForm(initial=vars(shown)) if shown.author == "llm" else None,
     }
     return answer(request, "webapp/run.html", context)
 
@@ -110,13 +114,28 @@ def run_events(request: Request, pk: int) -> HttpResponseBase:
 def run_change(request: Request, pk: int, change: str) -> HttpResponse:
     """Pause, resume or cancel; what cannot be done is said on the page."""
     try:
-        _CHANGES[change](runs.get_run(pk), request.user)
-    except (TransitionRefused, NotAllowed) as error:
+        if change == "resume":
+            _resume(request, pk)
+        else:
+            _CHANGES[change](runs.get_run(pk), request.user)
+    except (TransitionRefused, NotAllowed, InvalidInput) as error:
         messages.error(request, str(error))
     return redirect("run", pk=pk)
 
 
+def _resume(request: Request, pk: int) -> None:
+    """Go on, with the budget that was given; a field that was not sent stays as it is."""
+    shown = runs.get_run(pk)
+    sent = any(name in request.POST for name in BudgetForm.base_fields)
+    form = BudgetForm(request.POST)
+    if sent and not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        raise InvalidInput(f"{form.fields[field].label}: {errors[0]}", field)
+    run_services.resume_run(shown, request.user, form.budget if sent else None)
+
+
 def _live(shown: EvolutionRun) -> dict[str, Any]:
+    spend = spends.run_spend(shown)
     return {
         "run": shown,
         "progress": runs.progress_of(shown),
@@ -124,7 +143,8 @@ def _live(shown: EvolutionRun) -> dict[str, Any]:
         "grid": runs.grid(shown),
         "generations": runs.generations(shown),
         "failures": runs.failures(shown),
-        "spend": transcripts.run_spend(shown),
+        "spend": spend,
+        "budget": spends.budget_rows(shown, spend) if spend else (),
         "waiting": runs.waiting_steps(shown),
         "steps": runs.running_steps(shown),
         "is_open": shown.status in ("queued", "running", "paused"),
