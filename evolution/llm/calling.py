@@ -237,9 +237,9 @@ class _Attempt:
 
     def _estimate(self) -> Usage:
         sent = self.exchange.sent or len(self.call.request)
-        return self._priced(
-            Usage(_tokens(sent), _tokens(self.exchange.received), is_estimated=True)
-        )
+        # Whatever was sent on after that: the model was told to end there.
+        output = min(_tokens(self.exchange.received), output_tokens(self.call.spec))
+        return self._priced(Usage(_tokens(sent), output, is_estimated=True))
 
     def _priced(self, usage: Usage) -> Usage:
         return self.desk.prices.priced(self.call.spec, usage)

@@ -64,7 +64,7 @@ def classify(error: BaseException, exchange: Exchange, now: datetime | None = No
     if isinstance(error, TimeoutError):
         return Fault(CallOutcome.TIMEOUT, "no whole answer in time")
     if isinstance(error, ai.AgentRunError):
-        return Fault(CallOutcome.MALFORMED, f"the answer makes no sense: {plain(str(error))}")
+        return Fault(CallOutcome.MALFORMED, f"the answer makes no sense: {_first_line(error)}")
     return Fault(CallOutcome.MALFORMED, f"the answer cannot be read: {type(error).__name__}")
 
 
@@ -124,7 +124,11 @@ def _cause(error: BaseException) -> str:
     """The innermost cause's own words, or its kind."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return plain(str(error))[:200] or type(error).__name__
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    return plain(str(error).partition("\n")[0])[:200] or type(error).__name__
 
 
 def retry_after_seconds(text: str, now: datetime) -> float | None:
