@@ -105,17 +105,18 @@ def verify_bundle(
     parent: Subject | None = None,
     depth: Depth = Depth.QUICK,
     others: tuple[tuple[str, Bundle], ...] = (),
+    policy: Policy | None = None,
     memory: GateMemory | None = None,
     pool: Executor | None = None,
     workers: int = WORKERS,
 ) -> Verdict:
     """Verify an environment by itself: a seed, or one that was made earlier.
 
-    Generation 0 is judged by the policy for imported environments. Without `mutation` the demand
-    gate is not applicable; without `parent` the parent's solution is not tried. `others` are
-    bundles by name that it must not repeat.
+    Unless a `policy` is given, generation 0 is judged by the one for imported environments.
+    Without `mutation` the demand gate is not applicable; without `parent` the parent's solution is
+    not tried. `others` are bundles by name that it must not repeat.
     """
-    policy = Policy.MADE if subject.generation else Policy.IMPORTED
+    policy = policy or (Policy.MADE if subject.generation else Policy.IMPORTED)
     case = Case(
         subject, config or StepConfig(seed=0), policy, mutation, parent, depth=depth, others=others
     )

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from django.db import connection
 
 from evolution.bundle import Bundle
-from evolution.contracts import StepConfig, StepResult
+from evolution.contracts import StepConfig, StepResult, Subject
 from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
+from evolution.gates.case import Policy
 from evolution.gates.protocol import Depth, verify_bundle
 from evolution.llm.calls import BudgetStop, CallOutcome
 from evolution.llm.endpoints import ModelConfigError
@@ -22,7 +23,7 @@ from sandbox.base import TrialRunner
 from webapp.adapters.calls import DatabaseCallLog
 from webapp.adapters.journal import DatabaseGateMemory, DatabaseJournal, DatabaseTrialLog
 from webapp.lifecycle import RunStatus, VerificationStatus
-from webapp.models import Environment, EvolutionStep, Verification
+from webapp.models import Environment, EnvironmentKind, EvolutionStep, Verification
 from webapp.services import leases, runs, steps, verifications
 from webapp.services.calls import Place
 from webapp.services.environments import load_mutation, load_subject
@@ -97,9 +98,10 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
             load_mutation(environment),
             runner_for(_party(environment)),
             DatabaseTrialLog(verification),
-            parent=None if environment.parent is None else load_subject(environment.parent),
+            parent=_compared_with(environment),
             depth=Depth(verification.depth),
             others=_elder_siblings(environment),
+            policy=_policy(environment),
             memory=DatabaseGateMemory(verification),
         )
     try:
@@ -110,6 +112,19 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
     for run in environment.lineage.runs.filter(status=RunStatus.RUNNING):
         runs.advance_run(run)
     return True
+
+
+def _compared_with(environment: Environment) -> Subject | None:
+    """The parent that a child has to differ from; a revision claims nothing that is new."""
+    if environment.parent is None or environment.is_revision:
+        return None
+    return load_subject(environment.parent)
+
+
+def _policy(environment: Environment) -> Policy:
+    """By where it came from: a revision of what was imported is still somebody else's work."""
+    is_imported = environment.kind == EnvironmentKind.IMPORTED
+    return Policy.IMPORTED if is_imported else Policy.MADE
 
 
 def _party(environment: Environment) -> str:

@@ -44,7 +44,7 @@ class Lineage(models.Model):
 
 
 class EnvironmentKind(models.TextChoices):
-    """Where an environment came from; decides which gates block."""
+    """Where an environment came from; decides which gates block. A revision keeps its parent's."""
 
     IMPORTED = "imported"
     EVOLVED = "evolved"
@@ -181,6 +181,11 @@ class Environment(models.Model):
     def short_digest(self) -> str:
         """The first eight digits of the digest."""
         return self.digest[:8]
+
+    @property
+    def is_revision(self) -> bool:
+        """Whether this is its parent put right: a child without direction and demand."""
+        return self.parent_id is not None and not (self.direction or self.parts_digest)
 
     @property
     def is_seed(self) -> bool:

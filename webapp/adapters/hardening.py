@@ -1,0 +1,37 @@
+"""Harden the verifier of a stored environment: the trials here, the child in the database."""
+
+from __future__ import annotations
+
+from evolution import hardening
+from evolution.contracts import StepConfig
+from evolution.gates.answers import named
+from evolution.hardening import Hardening
+from evolution.memory import MemoryLog
+from sandbox.base import TrialRunner
+from webapp.models import Environment
+from webapp.services.environments import load_subject
+from webapp.services.events import append_event
+from webapp.services.revisions import add_revision
+
+
+def harden_environment(
+    environment: Environment, runner: TrialRunner
+) -> tuple[Environment | None, Hardening]:
+    """Make the child whose tests refuse the cheats that these reward; None where there is none.
+
+    The child is stored, not verified. Its proof's trials are not kept: the full protocol asks
+    parent and child for the same cheats. Raises CorruptStore.
+    """
+    config = StepConfig(seed=0)
+    found = hardening.harden(load_subject(environment), runner, lambda _: MemoryLog(), config)
+    if found.child is None:
+        append_event("environment.not_hardened", found.reason[:2000], environment=environment)
+        return None, found
+    child, _ = add_revision(
+        environment,
+        found.child,
+        operator=hardening.NAME,
+        title=f"Verifier hardened: {found.title}",
+        why=f"Rewarded before, refused now: {named(found.refused, most=len(found.refused))}.",
+    )
+    return child, found
