@@ -104,3 +104,10 @@ def _link(pid: int, name: str) -> str:
         return os.readlink(f"/proc/{pid}/{name}")
     except OSError:
         return ""
+
+
+def core_seconds(pid: int) -> float:
+    """Seconds of a core that a process and its children that have ended used; 0.0 when gone."""
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    ticks = sum(map(int, fields[11:15])) if len(fields) > 14 else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
