@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from evolution.contracts import Demand, Mutation
 from evolution.operators.base import facts
-from sandbox.contracts import TrialResult
+from sandbox.contracts import SolverEnd, TrialResult
 
 SHARE = 0.7
 """The most of a limit that the oracle may need."""
@@ -43,6 +43,22 @@ def spent(demand: Demand, result: TrialResult) -> float | None:
     if kind == "lines":
         return sum(file.data.count(b"\n") for file in found) if found else None
     return None
+
+
+_LIMITS = {"memory_bytes": "memory", "disk_bytes": "disk", "processes": "processes"}
+"""The limit of a sandbox that stands behind a kind of budget; the others are judged by size."""
+
+
+def has_struck(demand: Demand, result: TrialResult) -> bool:
+    """Whether this very limit hindered the solver, as far as the back-end names what struck."""
+    kind = next(iter(facts(demand, "budget_kind")), "")
+    usage = result.usage
+    if kind == "memory_bytes" and result.solver_end is SolverEnd.OUT_OF_MEMORY:
+        return True
+    is_named = _LIMITS.get(kind) in usage.struck or (kind == "disk_bytes" and usage.is_disk_full)
+    used, limit = spent(demand, result), limit_of(demand)
+    is_reached = kind == "processes" and None not in (used, limit) and (used or 0) >= (limit or 0)
+    return result.solver_end is SolverEnd.QUOTA and (is_named or is_reached)
 
 
 def fits(mutation: Mutation, result: TrialResult) -> str | None:

@@ -12,10 +12,12 @@ the files that an honest solution reads and leaves as they are, one a line.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 PLANTED = "PLANTED"
 IMPOSSIBLE = "not possible here"
+UNTRIED = "could not be tried"
 NOT_POSSIBLE = 77
 
 
@@ -256,6 +258,13 @@ def command_of(cheat: Cheat) -> str:
 
 
 def all_at_once(cheats: tuple[Cheat, ...]) -> str:
-    """A command that plants as many as it can, and fails only when it could plant none."""
-    parts = "".join(f"(\n{cheat.script}planted\n) || true\n" for cheat in cheats)
-    return f"{_HEAD}{parts}"
+    """A command that plants as many as it can, and names those that came to another end.
+
+    Each has a shell of its own, which stops where something fails.
+    """
+    parts = "".join(
+        f"(\nset -e\n{cheat.script}planted\n)\ntold $? {shlex.quote(cheat.name)}\n"
+        for cheat in cheats
+    )
+    told = f'told() {{ [ "$1" = 0 ] || [ "$1" = {NOT_POSSIBLE} ] || echo "{UNTRIED}: $2"; }}\n'
+    return f"{_HEAD}{told}set +e\n{parts}exit 0\n"

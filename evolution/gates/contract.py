@@ -63,6 +63,9 @@ def judge(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> GateResult:
     said = f"{named(unstated)}: asked for by the tests, neither stated nor to be found"
     if unread:
         maybe = f"it may lie in {named(set(unread), 2)}, which could not be read"
+        if trace is None or trace.is_blind:
+            reason = f"{said}; {maybe}, and what the solution read is not known"
+            return inconclusive(GATE, reason, evidence, **figures)
         return passing(GATE, f"{said}; {maybe}", evidence, **figures)
     return failing(GATE, said, evidence, **figures)
 

@@ -112,7 +112,7 @@ def _budget_cells(case: Case, mutation: Mutation) -> list[Cell]:
     naive = Ask(solution_spec(mutation.child, mutation.naive, keep_state=True), "naive")
     return [
         *runs,
-        Cell("naive, operator on", naive, _exceeds),
+        Cell("naive, operator on", naive, exceeds),
         *_off(case, mutation, ("full_off", "naive_off")),
     ]
 
@@ -190,11 +190,14 @@ def bites(mutation: Mutation, result: TrialResult) -> str | None:
     return None
 
 
-def _exceeds(mutation: Mutation, result: TrialResult) -> str | None:
+def exceeds(mutation: Mutation, result: TrialResult) -> str | None:
     """The naive solution has to break the limit: by its end, or by a new check and its size."""
-    if result.solver_end in (SolverEnd.OUT_OF_MEMORY, SolverEnd.QUOTA) and not result.is_passed:
+    if not result.is_passed and budgets.has_struck(mutation.demand, result):
         return None
-    return budgets.exceeds(mutation, result) or bites(mutation, result)
+    said = budgets.exceeds(mutation, result) or bites(mutation, result)
+    if said and result.solver_end in (SolverEnd.OUT_OF_MEMORY, SolverEnd.QUOTA):
+        return f"{ENDS[result.solver_end]}, which is not the limit of this demand; {said}"
+    return said
 
 
 def _ended(result: TrialResult) -> str:

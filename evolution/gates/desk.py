@@ -42,6 +42,20 @@ class Ask:
         """The trial's key; see `TrialSpec.key`."""
         return self.slot[0]
 
+    def brings(self, other: Ask) -> bool:
+        """Whether a run of this ask brings the state and the trace that another one wants."""
+        has_state = self.spec.keep_state or not other.spec.keep_state
+        return has_state and (self.spec.is_traced or not other.spec.is_traced)
+
+    def with_wants_of(self, other: Ask) -> Ask:
+        """This ask, which also brings what another one of the same trial wants."""
+        spec = replace(
+            self.spec,
+            keep_state=self.spec.keep_state or other.spec.keep_state,
+            is_traced=self.spec.is_traced or other.spec.is_traced,
+        )
+        return replace(self, spec=spec)
+
     def is_met_by(self, result: TrialResult) -> bool:
         """Whether an earlier result also holds the state and the trace that are wanted here."""
         if result.outcome in MACHINERY:
@@ -67,6 +81,8 @@ class _Running:
     ask: Ask
     gate: str
     tries: int = 1
+    richer: Ask | None = None
+    """The same trial, asked for meanwhile with more to be kept than this run keeps."""
 
 
 @dataclass(slots=True)
@@ -120,8 +136,11 @@ class Desk:
         known = self.known.get(ask.slot)
         if known is not None and ask.is_met_by(known):
             return
-        if any(running.ask.slot == ask.slot for running in self._running.values()):
-            return
+        for running in self._running.values():
+            if running.ask.slot == ask.slot:
+                if not running.ask.brings(ask):
+                    running.richer = ask.with_wants_of(running.richer or running.ask)
+                return
         recalled = self.log.recall(ask.key, ask.solver, ask.repetition)
         if recalled is not None and ask.is_met_by(recalled):
             self.known[ask.slot] = recalled
@@ -143,5 +162,7 @@ class Desk:
             gates[running.gate].seconds += result.seconds
             if result.outcome is Outcome.INFRA_ERROR and running.tries <= ask.retries:
                 self._submit(replace(running, tries=running.tries + 1))
+            elif running.richer is not None and not running.richer.is_met_by(result):
+                self._submit(_Running(running.richer, running.gate))
             else:
                 self.known[ask.slot] = result

@@ -2,7 +2,8 @@
 
 Everything is changed at once first: time zone, locale, home, number of CPUs, umask, and no network
 where one was allowed. Only when that fails is each change tried alone, twice, to name the one that
-breaks it. Then solution and tests run 400 days later; two days later is the control, since where
+breaks it; a change under which it only runs out of time counts when it ends in time without it.
+Then solution and tests run 400 days later; two days later is the control, since where
 even that fails the clock cannot be moved fairly here.
 """
 
@@ -19,13 +20,16 @@ from evolution.gates.answers import failed, inconclusive, machinery_fault, obser
 from evolution.gates.case import Case
 from evolution.gates.clock import MARK, announced, mentions_time, moved_judging, moved_solver
 from evolution.gates.desk import MACHINERY, Ask, Steps
-from sandbox.contracts import NetworkMode, NetworkPolicy, TrialResult, TrialSpec
+from sandbox.contracts import NetworkMode, NetworkPolicy, SolverEnd, TrialResult, TrialSpec
 
 GATE = "hermetic"
 DAYS = 400
 CONTROL_DAYS = 2
 SOFT = frozenset({"umask"})
 """Changes that no solver meets: what they break is reported and does not count."""
+
+AS_IT_IS = 99
+"""The repetition of a run without any change, beyond all that are made of the oracle."""
 
 Change = Callable[[TrialSpec], TrialSpec]
 Trials = Generator[tuple[Ask, ...], tuple[TrialResult, ...], "Found"]
@@ -40,6 +44,7 @@ class Found:
         self.evidence: list[Evidence] = []
         self.broken: list[str] = []
         self.notes: list[str] = []
+        self.late: list[str] = []
         self.unknown: list[str] = []
 
     def see(self, label: str, ask: Ask, result: TrialResult) -> None:
@@ -63,7 +68,7 @@ def check(case: Case) -> Steps:
 def judge(place: Found, day: Found, changes: int) -> GateResult:
     """The gate's answer from both parts."""
     evidence = [*place.evidence, *day.evidence]
-    hard = [name for name in (*place.broken, *day.broken) if name not in SOFT]
+    hard = [name for name in (*place.broken, *day.broken) if name not in SOFT] + place.late
     notes = [*place.notes, *day.notes]
     notes += [f"fails with another {name}" for name in place.broken if name in SOFT]
     figures = {"changes": float(changes + 1), "broken_by": float(len(hard))}
@@ -141,11 +146,13 @@ def _each_alone(
 ) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
     """Find the changes that break it, each seen twice."""
     suspects = list(changes)
+    last: dict[str, TrialResult] = {}
     for number in (1, 2):
         asks = tuple(Ask(changes[name](spec), f"elsewhere:{name}", number) for name in suspects)
         results = yield asks
         for name, ask, result in zip(suspects, asks, results, strict=True):
             found.see(f"{name}, run {number}", ask, result)
+        last = dict(zip(suspects, results, strict=True))
         if any(result.outcome in MACHINERY for result in results):
             found.unknown.append("the sandbox gave no result for a change alone")
         suspects = [
@@ -155,9 +162,26 @@ def _each_alone(
         ]
         if not suspects:
             break
-    found.broken += suspects
-    if not suspects and not found.unknown:
+    late = [name for name in suspects if last[name].solver_end is SolverEnd.TIMEOUT]
+    found.broken += [name for name in suspects if name not in late]
+    if late:
+        yield from _too_slow(spec, late, found)
+    elif not suspects and not found.unknown:
         found.unknown.append("fails with everything changed at once, and with no change alone")
+
+
+def _too_slow(
+    spec: TrialSpec, names: list[str], found: Found
+) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
+    """Whether these changes made it run out of time, or this machine did: it runs once as it is."""
+    ask = Ask(spec, "elsewhere:nothing", AS_IT_IS)
+    (result,) = yield (ask,)
+    found.see("nothing changed, at the same time", ask, result)
+    seconds = f"does not end within {spec.solver.timeout_seconds:g} s"
+    if result.is_passed:
+        found.late += [f"{name} ({seconds})" for name in names if name not in SOFT]
+    else:
+        found.unknown.append(f"{seconds} with {', '.join(names)}, nor with nothing changed")
 
 
 # -- on another day -----------------------------------------------------------------------------
@@ -169,6 +193,9 @@ def _another_day(bundle: Bundle, spec: TrialSpec) -> Trials:
     (late, is_moved) = yield from _judged_later(spec, DAYS, found)
     if fault := machinery_fault((late,)):
         found.unknown.append(fault)
+    elif late.solver_end is SolverEnd.TIMEOUT:
+        seconds = spec.solver.timeout_seconds
+        found.unknown.append(f"does not end within {seconds:g} s, {DAYS} days later")
     elif late.is_passed:
         if not is_moved and mentions_time(programs):
             found.unknown.append("the clock of the tests cannot be moved here")

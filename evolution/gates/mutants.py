@@ -31,7 +31,7 @@ from evolution.gates.desk import MACHINERY, Ask, Steps
 from evolution.gates.mutation.equivalence import State, effective, is_equivalent, state_key
 from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.mutation.solutions import solution_mutants
-from evolution.gates.mutation.states import state_mutants
+from evolution.gates.mutation.states import LEFT_BEHIND, left_behind, state_mutants
 from evolution.gates.specs import nop_asks, oracle_asks, reference_files, solution_spec, state_spec
 from sandbox.contracts import (
     Outcome,
@@ -71,11 +71,14 @@ class Tally:
     equivalent: int = 0
     repeated: int = 0
     without_result: int = 0
+    minds_more: bool = False
+    """Whether the tests mind a file that nobody asked for: then more is not the same."""
 
     def is_new(self, left: tuple[SandboxFile, ...]) -> bool:
         """Whether a state differs from the whole and from all that were seen; counts why not."""
         state = effective(self.verifier, self.image, left)
-        if is_equivalent(self.whole, state):
+        is_more = self.minds_more and not state.keys() <= self.whole.keys()
+        if is_equivalent(self.whole, state) and not is_more:
             self.equivalent += 1
             return False
         key = state_key(state)
@@ -90,7 +93,11 @@ class Tally:
         is_unfinished = result.solver_end is SolverEnd.TIMEOUT
         if result.outcome in MACHINERY or is_unfinished:  # where it stops is chance, on a busy host
             self.without_result += 1
+        elif mutant.kind == LEFT_BEHIND and result.is_passed:
+            self.equivalent += 1
         elif mutant.files is None or result.state is None or self.is_new(result.state):
+            is_minded = mutant.kind == LEFT_BEHIND and result.outcome is Outcome.FAIL
+            self.minds_more |= is_minded
             self.judged.append((mutant, ask.key, result))
 
     @property
@@ -150,7 +157,8 @@ def _rounds(
         unproved = unproved_checks(case, tally, parts)
         if missing <= 0 and not unproved:
             return
-        batch = _new_states(tally, aimed, AIMED) if unproved else []
+        batch = [] if number else left_behind(tally.verifier, state)
+        batch += _new_states(tally, aimed, AIMED) if unproved else []
         if missing > 0:
             share = SOLUTION_SHARE if number == 0 else 0.2
             batch += list(islice(solutions, round(share * missing)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from evolution.bundle import BundleError
 from evolution.contracts import GateResult
 from evolution.difficulty.posterior import flake_bound, lower_bound, upper_bound
+from evolution.execution import SOLVER_CAP_SECONDS
 from evolution.gates.answers import (
     ENDS,
     failed,
@@ -82,8 +83,12 @@ def complaint(ask: Ask, result: TrialResult) -> str | None:
     if result.outcome in (Outcome.INFRA_ERROR, Outcome.CANCELLED):
         return None
     if result.solver_end is SolverEnd.TIMEOUT:
-        seconds = ask.spec.solver.timeout_seconds
-        return f"the reference solution does not end within the {seconds:g} s that it is given"
+        limit = ask.spec.solver.timeout_seconds
+        spent = dict(result.phases).get("solver", limit)
+        return (
+            f"the reference solution does not end within the {limit:g} s that it is given: "
+            f"its solver phase was ended after {spent:.1f} s ({_given(limit)})"
+        )
     if result.solver_end is not SolverEnd.DONE:
         return f"the reference solution was {ENDS[result.solver_end]}"
     if result.outcome is Outcome.INVALID_REWARD:
@@ -94,6 +99,13 @@ def complaint(ask: Ask, result: TrialResult) -> str | None:
         exited = f" (it exits with status {status})" if status else ""
         return f"the reference solution earns {result.reward:g}, not 1{exited}{checks}"
     return None
+
+
+def _given(limit: float) -> str:
+    """Whose limit that is."""
+    if limit >= SOLVER_CAP_SECONDS:
+        return f"no solver phase of a gate is longer than {limit:g} s"
+    return f"task.toml says so: [agent] timeout_sec = {limit:g}"
 
 
 def _figures(

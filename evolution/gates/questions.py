@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 
-from evolution.contracts import GateResult, GateStatus, Mutation
+from evolution.bundle import Bundle
+from evolution.contracts import Mutation
 from evolution.gates.case import Case
 from evolution.gates.versions import PROTOCOL_VERSION, version_of
-from sandbox.contracts import Image, tree_digest
+from sandbox.contracts import Image, SandboxFile, tree_digest
 
 Part = Callable[[Case], object]
 """A piece of a case that decides an answer; its `repr` is the same wherever it is made."""
@@ -49,19 +51,16 @@ def _mutants(case: Case) -> object:
 
 
 def _parts_of(mutation: Mutation) -> object:
-    """All that a mutation says; its files by digest."""
-    files = (mutation.naive, mutation.wrong, mutation.decoy)
-    return (
-        mutation.child.digest,
-        mutation.control.digest,
-        mutation.demand,
-        mutation.edit,
-        mutation.sequence,
-        mutation.adaptation,
-        tuple(map(tree_digest, files)),
-        mutation.discovery,
-        mutation.withheld,
-    )
+    """All that a mutation says; bundles and folders by digest."""
+    return tuple(_told(getattr(mutation, one.name)) for one in fields(mutation))
+
+
+def _told(value: object) -> object:
+    if isinstance(value, Bundle):
+        return value.digest
+    if isinstance(value, tuple) and value and all(isinstance(v, SandboxFile) for v in value):
+        return tree_digest(value)
+    return value
 
 
 _PARTS: dict[str, tuple[Part, ...]] = {
@@ -93,8 +92,3 @@ def question(gate: str, case: Case, images: Iterable[Image]) -> str:
         *(repr(part(case)) for part in _PARTS[gate]),
     ]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def is_lasting(result: GateResult) -> bool:
-    """Whether an answer may be repeated: anything but inconclusive."""
-    return bool(result.cache_key) and result.status is not GateStatus.INCONCLUSIVE

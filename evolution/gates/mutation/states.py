@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from evolution.gates.mutation.mutant import Mutant, show, text_of
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import SandboxFile, VerifierSpec
 
 LARGEST_BYTES = 4 * 1024 * 1024
 """Larger files are only deleted, emptied and truncated."""
 
 IDLE_ROUNDS = 12
 """So many rounds over all files without a damage mean that there is none left."""
+
+LEFT_BEHIND = "leave a temporary file"
 
 _NUMBER = re.compile(r"(?<![\w.])\d{1,30}(?![\w])|(?<=\.)\d{1,30}\b")
 _COMMENT = re.compile(r"^\s*(#(?!!)|//|;|--)")
@@ -50,6 +52,18 @@ def state_mutants(
             if made is not None:
                 idle = 0
                 yield made
+
+
+def left_behind(verifier: VerifierSpec, state: tuple[SandboxFile, ...]) -> list[Mutant]:
+    """The state with a temporary file left in its first folder; none without a folder.
+
+    It damages nothing that was asked for: whether that matters, the tests decide.
+    """
+    for folder in sorted(verifier.replaced_folders(state))[:1]:
+        file = SandboxFile(f"{folder}/left-behind.tmp", b"scratch\n")
+        left = tuple(sorted((*state, file)))
+        return [Mutant(LEFT_BEHIND, file.path, "(a file that nobody asked for)", state=left)]
+    return []
 
 
 def mutant(

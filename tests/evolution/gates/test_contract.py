@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,18 @@ def test_a_key_that_nobody_names_is_found() -> None:
     assert answer.reason.startswith("day_count: asked for by the tests")
     assert "tests/checks.py" in answer.evidence[0].result
     assert REPORT in answer.evidence[0].result
+
+
+def test_what_may_lie_in_a_file_that_nobody_read_is_unknown_without_a_trace() -> None:
+    blob = SandboxFile("environment/data/form.dat", bytes(range(128, 256)) * 4)
+    report = json.dumps({"customer-1": 4004, "day_count": 11}).encode()
+    oracle = TrialResult(Outcome.PASS, state=(SandboxFile(REPORT, report),))
+    for trace in (None, Trace(written=(REPORT,), is_complete=False)):
+        answer = contract.judge(DAYS.with_files([blob]), replace(oracle, trace=trace), NOP)
+        assert answer.status is GateStatus.INCONCLUSIVE
+        assert "what the solution read is not known" in answer.reason
+    plain = contract.judge(DAYS, oracle, NOP)
+    assert plain.status is GateStatus.FAILED, "everything was read, and nothing says it"
 
 
 def test_a_file_that_nobody_names_is_found() -> None:

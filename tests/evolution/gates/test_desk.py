@@ -91,6 +91,24 @@ def test_a_memory_without_the_wanted_trace_is_run_again(pool: ThreadPoolExecutor
     assert answered.results[0][0].state is not None
 
 
+def test_more_that_is_wanted_while_the_trial_runs_is_kept(pool: ThreadPoolExecutor) -> None:
+    plain = replace(ORACLE, spec=replace(ORACLE.spec, is_traced=False, keep_state=False))
+    traced = replace(ORACLE, spec=replace(ORACLE.spec, keep_state=False))
+    kept = replace(ORACLE, spec=replace(ORACLE.spec, is_traced=False))
+    runner, answered = ToyRunner(), [Answered() for _ in range(3)]
+    Desk(runner, MemoryLog(), pool).settle(
+        {
+            "plain": gate(answered[0], (plain,)),
+            "traced": gate(answered[1], (traced,)),
+            "kept": gate(answered[2], (kept,)),
+        }
+    )
+    ((of_traced,),), ((of_kept,),) = answered[1].results, answered[2].results
+    assert of_traced.trace is not None
+    assert of_kept.state is not None
+    assert len(runner.trials) == 2, "once as it was asked first, once with all that is wanted"
+
+
 def test_the_log_is_called_from_one_thread_only(pool: ThreadPoolExecutor) -> None:
     class Watched(MemoryLog):
         def record(

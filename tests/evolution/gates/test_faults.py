@@ -48,7 +48,11 @@ def test_a_solution_that_hangs_is_the_bundles_fault(runner: TrialRunner) -> None
     )
     gate = last_gate(bundle, runner)
     assert (gate.gate, gate.status) == ("oracle", GateStatus.FAILED)
-    assert gate.reason == "the reference solution does not end within the 1 s that it is given"
+    assert gate.reason.startswith(
+        "the reference solution does not end within the 1 s that it is given: "
+        "its solver phase was ended after 1."
+    )
+    assert gate.reason.endswith("(task.toml says so: [agent] timeout_sec = 1)")
 
 
 def test_tests_that_write_no_reward_are_a_broken_bundle(runner: TrialRunner) -> None:

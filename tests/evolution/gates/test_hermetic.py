@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -13,10 +13,20 @@ from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus
 from evolution.gates import hermetic
 from evolution.gates.case import Case
+from evolution.gates.clock import MARK
 from evolution.gates.desk import Desk
 from evolution.memory import MemoryLog
 from evolution.ports import TrialRunner
-from sandbox.contracts import NetworkPolicy, Outcome, SandboxFile, TrialResult
+from sandbox.contracts import (
+    Image,
+    ImageSpec,
+    NetworkPolicy,
+    Outcome,
+    SandboxFile,
+    SolverEnd,
+    TrialResult,
+    TrialSpec,
+)
 from tests.evolution.real_sandbox import CONFIG, SOLVE, edited, orders, subject_of
 
 pytestmark = pytest.mark.bubblewrap
@@ -46,6 +56,39 @@ def asserting(line: str) -> Bundle:
     return orders(
         edited(orders(), "tests/checks.py", ("assert report()", f"{line}\n    assert report()"))
     )
+
+
+@dataclass
+class Slow:
+    """Runs out of time wherever the number of CPUs is another one, or everywhere."""
+
+    is_everywhere: bool = False
+
+    def prepare(self, spec: ImageSpec) -> Image:
+        """Every image builds."""
+        return Image(spec.digest, "slow", "slow", "/app")
+
+    def run(self, spec: TrialSpec) -> TrialResult:
+        """One trial, which takes no time here."""
+        is_late = spec.limits.cpus != 1 or self.is_everywhere
+        return TrialResult(
+            Outcome.FAIL if is_late else Outcome.PASS,
+            solver_end=SolverEnd.TIMEOUT if is_late else SolverEnd.DONE,
+            verifier_output=MARK.encode(),
+        )
+
+
+def test_running_out_of_time_is_named_as_such_where_it_ends_without_the_change() -> None:
+    answer = judged(orders(), Slow())
+    assert answer.status is GateStatus.FAILED
+    assert answer.reason == "breaks with another number of CPUs (does not end within 20 s)"
+
+
+def test_running_out_of_time_everywhere_says_nothing() -> None:
+    answer = judged(orders(), Slow(is_everywhere=True))
+    assert answer.status is GateStatus.INCONCLUSIVE
+    assert "does not end within 20 s with another time zone" in answer.reason
+    assert "nor with nothing changed; does not end within 20 s, 400 days later" in answer.reason
 
 
 def test_a_sound_environment_is_the_same_everywhere_and_always(runner: TrialRunner) -> None:

@@ -13,11 +13,14 @@ from evolution.directions import Direction, Effect
 from evolution.gates import budgets, demand, headroom, mutants, parent_solution
 from evolution.gates.answers import last_lines, named, observe, say
 from evolution.gates.case import Case, candidate
+from evolution.gates.mutation.equivalence import effective
 from evolution.gates.mutation.mutant import Mutant
+from evolution.gates.mutation.states import left_behind
 from evolution.gates.protocol import verdict_of, verify
 from evolution.gates.specs import oracle_asks
 from evolution.memory import MemoryLog
 from sandbox.contracts import (
+    ArtifactSpec,
     CheckResult,
     Limits,
     Outcome,
@@ -25,9 +28,10 @@ from sandbox.contracts import (
     SolverEnd,
     TrialResult,
     Usage,
+    VerifierSpec,
 )
 from tests.evolution.real_sandbox import edited, orders
-from tests.evolution.toy_world import MoreWords, ToyRunner, toy_subject
+from tests.evolution.toy_world import WORK, MoreWords, ToyRunner, toy_subject
 
 CONFIG = StepConfig(seed=2)
 
@@ -105,6 +109,26 @@ def test_an_oracle_needs_at_most_seventy_percent_of_a_budget(
 def test_a_naive_solution_exceeds_the_budget_or_the_limit_is_a_sham() -> None:
     assert budgets.exceeds(BUDGET, using(1001)) is None
     assert "above what it uses" in str(budgets.exceeds(BUDGET, using(1000)))
+
+
+def limited(kind: str, limit: str) -> Mutation:
+    facts = (("budget_kind", kind), ("budget_limit", limit), ("budget_path", WORK))
+    return replace(BUDGET, demand=replace(BUDGET.demand, facts=facts))
+
+
+def test_only_the_limit_of_the_demand_itself_counts_as_struck() -> None:
+    full = replace(failing(end=SolverEnd.QUOTA), usage=Usage(struck=("disk",), is_disk_full=True))
+    many = replace(failing(end=SolverEnd.QUOTA), usage=Usage(struck=("descriptors",)))
+    dead = replace(failing(end=SolverEnd.OUT_OF_MEMORY), usage=Usage(oom_kills=1))
+    forks = replace(failing(end=SolverEnd.QUOTA), usage=Usage(peak_processes=16))
+    own = {"disk_bytes": full, "memory_bytes": dead, "processes": forks}
+    for kind in (*own, "bytes"):
+        made = limited(kind, "16")
+        for result in (full, many, dead, forks):
+            assert budgets.has_struck(made.demand, result) is (own.get(kind) is result)
+    said = str(demand.exceeds(limited("disk_bytes", "16"), many))
+    assert said.startswith("hindered by its limit on disk, processes or open files, which is not")
+    assert demand.exceeds(limited("disk_bytes", "16"), full) is None
 
 
 def test_a_budget_without_a_readable_limit_is_refused() -> None:
@@ -216,6 +240,26 @@ def test_a_mutant_that_does_not_end_is_not_counted() -> None:
     assert not any(
         item.label.startswith("noticed: drop a statement") for item in verdict.gates[-1].evidence
     )
+
+
+@pytest.mark.parametrize("is_minded", [False, True])
+def test_whether_a_file_too_many_is_a_damage_is_for_the_tests_to_say(is_minded: bool) -> None:
+    verifier = VerifierSpec((), artifacts=(ArtifactSpec("/app/out"),))
+    state = (SandboxFile(WORK, b"word\n"),)
+    (extra,) = left_behind(verifier, state)
+    assert extra.state is not None
+    assert extra.path == "/app/out/left-behind.tmp"
+    tally = mutants.Tally(verifier, (), effective(verifier, (), state))
+    ask = oracle_asks(Case(toy_subject(), CONFIG))[0]
+    tally.add(extra, ask, failing("line-1") if is_minded else PASSING)
+    assert (len(tally.killed), tally.equivalent) == ((1, 0) if is_minded else (0, 1))
+    assert tally.is_new((*state, SandboxFile("/app/out/other", b"x"))) is is_minded
+    assert not tally.is_new(state)
+
+
+def test_without_a_folder_among_the_artifacts_nothing_is_left_behind() -> None:
+    verifier = VerifierSpec((), artifacts=(ArtifactSpec(WORK),))
+    assert left_behind(verifier, (SandboxFile(WORK, b"word\n"),)) == []
 
 
 def test_a_cancelled_trial_says_nothing_either() -> None:
