@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Protocol, Self, runtime_checkable
 
 from sandbox.contracts import (
     ArtifactSpec,
@@ -145,4 +145,20 @@ class TrialRunner(Protocol):
 
     def prepare(self, spec: ImageSpec) -> Image:
         """Build the image; see `Backend.prepare`."""
+        ...
+
+
+Work = Callable[[Sandbox], ExecResult]
+"""What a solver does in its sandbox that is no single command; ends as a command would."""
+
+
+@runtime_checkable
+class AttemptRunner(Protocol):
+    """Runs trials whose solver works from outside, command by command."""
+
+    def attempt(self, spec: TrialSpec, work: Work) -> TrialResult:
+        """Run one trial as `TrialRunner.run` does, with `work` in the place of its command.
+
+        What `work` raises passes through, unless it is a SandboxError.
+        """
         ...

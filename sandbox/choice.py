@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import IO, Protocol, runtime_checkable
 
-from sandbox.base import Backend, ImageSource, TrialRunner
+from sandbox.base import AttemptRunner, Backend, ImageSource, Sandbox, TrialRunner, Work
 from sandbox.contracts import (
     Image,
     ImageSpec,
@@ -93,20 +93,44 @@ class ChoosingRunner:
 
     def run(self, spec: TrialSpec) -> TrialResult:
         """See `TrialRunner.run`."""
+        try:
+            backend = self._backend_of(spec)
+        except (SandboxError, OSError) as error:
+            return self._not_run(spec, error)
+        result = self._runner_for(backend).run(spec)
+        return self._followed(spec, result) if spec.is_traced else result
+
+    def attempt(self, spec: TrialSpec, work: Work) -> TrialResult:
+        """See `AttemptRunner.attempt`."""
+        try:
+            runner = self._runner_for(self._backend_of(spec))
+            if not isinstance(runner, AttemptRunner):
+                raise Refused("this runner lets nobody work from outside")
+        except (SandboxError, OSError) as error:
+            return self._not_run(spec, error)
+        return runner.attempt(spec, work)
+
+    def open(self, spec: ImageSpec, limits: Limits, *, party: str = "") -> Sandbox:
+        """A fresh sandbox of an image without network, for whoever stops it.
+
+        Raises Refused, ImageBuildFailed or SandboxUnavailable.
+        """
+        backend = self.backend_for([spec], _NO_NETWORK, limits)
+        return backend.start(backend.prepare(spec), limits, _NO_NETWORK, party=party)
+
+    def _backend_of(self, spec: TrialSpec) -> Backend:
         images = [spec.image]
         if spec.verifier.is_separate and spec.verifier.image is not None:
             images.append(spec.verifier.image)
-        try:
-            backend = self.backend_for(images, spec.network, spec.limits)
-        except (SandboxError, OSError) as error:
-            return TrialResult(
-                Outcome.INFRA_ERROR,
-                error=str(error).replace("\n", " ")[:1000],
-                image_digest=spec.image.digest,
-                backend="" if self.choice is SandboxChoice.AUTO else self.choice.value,
-            )
-        result = self._runner_for(backend).run(spec)
-        return self._followed(spec, result) if spec.is_traced else result
+        return self.backend_for(images, spec.network, spec.limits)
+
+    def _not_run(self, spec: TrialSpec, error: Exception) -> TrialResult:
+        return TrialResult(
+            Outcome.INFRA_ERROR,
+            error=str(error).replace("\n", " ")[:1000],
+            image_digest=spec.image.digest,
+            backend="" if self.choice is SandboxChoice.AUTO else self.choice.value,
+        )
 
     def _followed(self, spec: TrialSpec, result: TrialResult) -> TrialResult:
         """The result with a trace, from another run where the back-end can follow nothing.

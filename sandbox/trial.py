@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sandbox.accounts import cut_short_by, struck_limits, total
-from sandbox.base import Backend, Sandbox
+from sandbox.base import Backend, Sandbox, Work
 from sandbox.contracts import (
     ArtifactSpec,
     CheckResult,
@@ -120,11 +120,18 @@ class Runner:
 
     def run(self, spec: TrialSpec) -> TrialResult:
         """See `TrialRunner.run`."""
+        return self._tried(spec, None)
+
+    def attempt(self, spec: TrialSpec, work: Work) -> TrialResult:
+        """See `AttemptRunner.attempt`."""
+        return self._tried(spec, work)
+
+    def _tried(self, spec: TrialSpec, work: Work | None) -> TrialResult:
         started = time.monotonic()
         record = _Record()
         outcome, error = Outcome.INFRA_ERROR, ""
         try:
-            self._run(spec, record)
+            self._run(spec, record, work)
             outcome = Outcome.PASS if _is_full(record.rewards) else Outcome.FAIL
         except InvalidReward as invalid:
             outcome, error = Outcome.INVALID_REWARD, str(invalid)
@@ -162,7 +169,7 @@ class Runner:
             toolchain=record.toolchain,
         )
 
-    def _run(self, spec: TrialSpec, record: _Record) -> None:
+    def _run(self, spec: TrialSpec, record: _Record, work: Work | None) -> None:
         for remark in spec.verifier.remarks:
             record.note(remark)
         with record.phase("prepare"):
@@ -177,7 +184,7 @@ class Runner:
             return
         shared = () if spec.verifier.is_separate else mounts
         with self._sandbox(spec, image, shared, record) as sandbox:
-            self._solve(spec, sandbox, record)
+            self._solve(spec, sandbox, record, work)
             self._collect(spec, sandbox, record)
             if not spec.verifier.is_separate:
                 self._judge(spec, sandbox, image, record)
@@ -217,20 +224,23 @@ class Runner:
 
     # -- solving ------------------------------------------------------------------------------
 
-    def _solve(self, spec: TrialSpec, sandbox: Sandbox, record: _Record) -> None:
+    def _solve(self, spec: TrialSpec, sandbox: Sandbox, record: _Record, work: Work | None) -> None:
         solver = spec.solver
         with record.phase("solver"):
             if solver.files:
                 sandbox.write_files(solver.files, "/solution")
-            if solver.command is None:
+            if work is not None:
+                result = work(sandbox)
+            elif solver.command is None:
                 return
-            result = sandbox.exec(
-                ["bash", "-c", solver.command],
-                timeout_seconds=solver.timeout_seconds,
-                user=solver.user,
-                env=solver.env,
-                is_traced=spec.is_traced,
-            )
+            else:
+                result = sandbox.exec(
+                    ["bash", "-c", solver.command],
+                    timeout_seconds=solver.timeout_seconds,
+                    user=solver.user,
+                    env=solver.env,
+                    is_traced=spec.is_traced,
+                )
         record.solver_exit_status = result.exit_status
         record.solver_output = _tail(result)
         record.solver_end = self._end_of(spec, result, sandbox.usage(), record)

@@ -17,6 +17,7 @@ from evolution.composition import (
     configured,
 )
 from evolution.contracts import Demand, FileEdit, Mutation, Statement, Subject
+from evolution.directions import Aspect, Direction, Effort
 from evolution.families.registry import instruction_of
 from evolution.operators.base import Operator, facts, live
 from evolution.rendering import render
@@ -186,6 +187,14 @@ def _instruction(subject: Subject, demand: Demand, child: Bundle) -> SandboxFile
 
 def lineage_entries(operator: Operator, subject: Subject) -> dict[str, object]:
     """What `[metadata.ratchet]` of the child says about where it comes from."""
+    cell = (operator.direction, operator.aspect)
+    return step_entries(subject, operator.name, cell, Effort.LOW)
+
+
+def step_entries(
+    subject: Subject, operator: str, cell: tuple[Direction, Aspect], effort: Effort
+) -> dict[str, object]:
+    """The same for a step that is not an operator's."""
     metadata = subject.bundle.config.get("metadata")
     own = metadata.get("ratchet", {}) if isinstance(metadata, dict) else {}
     root = own.get("root") if isinstance(own, dict) and subject.generation else None
@@ -194,8 +203,8 @@ def lineage_entries(operator: Operator, subject: Subject) -> dict[str, object]:
         "generation": subject.generation + 1,
         "parent": parent,
         "root": root if isinstance(root, str) else parent,
-        "direction": operator.direction.value,
-        "aspect": operator.aspect.value,
-        "effort": "low",
-        "operators": [*(demand.operator for demand in subject.demands), operator.name],
+        "direction": cell[0].value,
+        "aspect": cell[1].value,
+        "effort": effort.value,
+        "operators": [*(demand.operator for demand in subject.demands), operator],
     }

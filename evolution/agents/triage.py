@@ -1,0 +1,59 @@
+"""Triage: what an environment is that nobody has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evolution.agents import briefing
+from evolution.agents.answers import Diagnosis
+from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.judge import is_quoted
+from evolution.agents.means import Means
+from evolution.agents.trimming import quoted
+from evolution.bundle import Bundle
+from evolution.gates.answers import last_lines, say
+from evolution.llm.calls import Role
+from evolution.prompts import prompt
+from sandbox.contracts import TrialResult
+
+PROMPT = prompt("triage", "house")
+MOST_TRIALS = 12
+
+
+def triage(
+    means: Means, place: str, bundle: Bundle, trials: Iterable[tuple[str, TrialResult]]
+) -> Diagnosis | GaveUp:
+    """Say what it is, from its files and how attempts ended (solver's name, result).
+
+    The quote stands in the material.
+    """
+    bounds = means.bounds
+    shown = list(trials)[:MOST_TRIALS]
+    attempts = [
+        quoted(
+            f"attempt {number} by {name}",
+            f"{say(result)}\n{last_lines(result.solver_output)}\n"
+            f"{last_lines(result.verifier_output)}",
+            bounds.result // 2,
+        )
+        for number, (name, result) in enumerate(shown, 1)
+    ]
+    material = "\n\n".join(
+        (
+            quoted("instruction.md", bundle.instruction, bounds.file),
+            *attempts,
+            briefing.listing(bundle, bounds),
+            briefing.subject_files(bundle, bounds),
+        )
+    )
+
+    def check(answer: Diagnosis) -> str | None:
+        if answer.kind == "unclear" or is_quoted(answer.quote, material):
+            return None
+        return "the quote is not in the material, copy it exactly"
+
+    return ask(
+        means.models,
+        Question(Role.TRIAGE, place, PROMPT, material, Diagnosis, (), means.turns.judge, check),
+        bounds,
+    )
