@@ -5,18 +5,44 @@ Loaded only when a model is used, or asked about: the clients of the providers t
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
 from django.conf import settings
 
+from evolution.agents.means import Means
+from evolution.authors.llm import LlmAuthor
+from evolution.llm.budget import Budget
+from evolution.llm.calls import CallLog
 from evolution.llm.endpoints import ModelConfigError, ModelTable, parse_models
+from evolution.llm.gateway import Gateway
+from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, parse_prices
 from evolution.ports import Author
-from webapp.adapters.calls import DatabaseCallLog
-from webapp.models import EvolutionStep
+from webapp import wiring
+from webapp.adapters.workbench import SandboxWorkbench
+from webapp.models import EvolutionRun, EvolutionStep
+from webapp.selectors.spend import seconds_at_work
+from webapp.services.budgets import budget_of
+
+
+@lru_cache(maxsize=1)
+def lines() -> Lines:
+    """The ways to the endpoints, one set per process. Keys are read from its environment."""
+    return Lines(os.environ)
 
 
 def model_table() -> ModelTable:
-    """Which model plays which role. Raises ModelConfigError."""
-    return parse_models(settings.RATCHET_MODELS)
+    """Which model plays which role. Raises ModelConfigError, also when none plays any."""
+    table = parse_models(settings.RATCHET_MODELS)
+    if not table.entries:
+        raise ModelConfigError(
+            "no model is configured: set RATCHET_MODELS, for example default=openai:NAME"
+        )
+    return table
 
 
 def prices() -> Prices:
@@ -24,6 +50,29 @@ def prices() -> Prices:
     return parse_prices(settings.RATCHET_PRICES)
 
 
-def llm_author(step: EvolutionStep, log: DatabaseCallLog) -> Author:
+def gateway(log: CallLog, run: EvolutionRun | None = None) -> Gateway:
+    """A way to the models, within the budget of `run`. Raises ModelConfigError."""
+    return Gateway(
+        model_table(),
+        log,
+        lines(),
+        budget=None if run is None else Budget(budget_of(run), run_seconds=_clock_of(run)),
+        prices=prices(),
+        is_replay=run is not None and run.replay_of_id is not None,
+    )
+
+
+@contextmanager
+def llm_author(step: EvolutionStep, log: CallLog) -> Iterator[Author]:
     """The author that asks models, for one step. Raises ModelConfigError."""
-    raise ModelConfigError("no author of models is here yet")
+    party = f"run {step.run_id}"
+    runner = wiring.runner(party)
+    with gateway(log, step.run) as models:
+        bench = SandboxWorkbench(runner, party=party)
+        yield LlmAuthor(Means(models, bench, runner, log=log))
+
+
+def _clock_of(run: EvolutionRun) -> Callable[[], float]:
+    """How long a run was at work, without asking the database again and again."""
+    before, started = seconds_at_work(run), time.monotonic()
+    return lambda: before + time.monotonic() - started

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from evolution.authors.procedural import ProceduralAuthor
+from evolution.llm.calls import CallLog
 from evolution.ports import Author
 from sandbox import reaper
 from sandbox.backends import bubblewrap
@@ -33,7 +35,6 @@ from sandbox.trial import Runner
 
 if TYPE_CHECKING:
     from sandbox.backends.docker import DockerBackend
-    from webapp.adapters.calls import DatabaseCallLog
     from webapp.models import EvolutionStep
 
 ENGINE_SECONDS = 5.0
@@ -189,8 +190,8 @@ def image_bytes() -> tuple[int, int]:
     return pruning.size_of(folder), pruning.default_budget_bytes(folder)
 
 
-def author_for(step: EvolutionStep, log: DatabaseCallLog) -> Author:
-    """The author of a step's run; its calls go into `log`.
+def author_for(step: EvolutionStep, log: CallLog) -> AbstractContextManager[Author]:
+    """The author of a step's run, for as long as the step lasts; its calls go into `log`.
 
     Raises ModelConfigError when its models are not configured in this process.
     """
@@ -198,7 +199,7 @@ def author_for(step: EvolutionStep, log: DatabaseCallLog) -> Author:
         from webapp import model_wiring  # loads the clients of the providers
 
         return model_wiring.llm_author(step, log)
-    return ProceduralAuthor()
+    return contextlib.nullcontext(ProceduralAuthor())
 
 
 def worker_name() -> str:

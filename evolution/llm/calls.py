@@ -20,6 +20,10 @@ class Role(StrEnum):
     SOLVER = "solver"
 
 
+SANDBOX = "sandbox"
+"""Stands where a model's name would, in the record of what a tool gave: no model was asked."""
+
+
 class CallOutcome(StrEnum):
     """How one attempt at a call ended. The set is closed: everything else is a fault of ours."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -20,15 +21,18 @@ from webapp.services.calls import Place
 class DatabaseCallLog:
     """Implements `evolution.llm.calls.CallLog`. A context manager: it may hold a connection.
 
-    With `replay_of`, what is not among the run's own calls is looked for among that run's. May be
-    used inside a running event loop: Django's connections may not, so a thread of its own asks.
+    With `replay_of`, what is not among the run's own calls is looked for among that run's. Any
+    thread may ask, also one with a running event loop: a thread of the log's own asks for them,
+    so that none of them leaves a connection behind.
     """
 
     def __init__(self, place: Place, *, replay_of: EvolutionRun | None = None) -> None:
         self._place = place
         self._replay_of = replay_of
         self._loose: list[int] = []
+        self._owner = threading.get_ident()
         self._thread: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -40,26 +44,26 @@ class DatabaseCallLog:
         trace: TracebackType | None,
     ) -> None:
         if self._thread is not None:
-            self._thread.submit(connection.close).result()
+            self._thread.submit(_close_connection).result()
             self._thread.shutdown()
             self._thread = None
 
     def recall(self, key: str) -> CallRecord | None:
         """The call with that key whose outcome is final, or None. Raises CorruptStore."""
-        return self._outside_of_loops(lambda: self._recall(key))
+        return self._ask(lambda: self._recall(key))
 
     def record(self, call: CallRecord) -> None:
         """Keep a call for good, answered or not, at once."""
-        self._loose.append(self._outside_of_loops(lambda: calls.store_call(self._place, call)))
+        self._loose.append(self._ask(lambda: calls.store_call(self._place, call)))
 
     def spent(self) -> Usage:
         """What all calls of the run took so far, in every process."""
-        return self._outside_of_loops(lambda: calls.sum_usage(self._place.scope))
+        return self._ask(lambda: calls.sum_usage(self._place.scope))
 
     def give_to(self, environment: Environment) -> None:
         """What was said since the last candidate led to this one."""
         ids, self._loose = self._loose, []
-        self._outside_of_loops(lambda: calls.give_to_environment(ids, environment))
+        self._ask(lambda: calls.give_to_environment(ids, environment))
 
     def _recall(self, key: str) -> CallRecord | None:
         found = calls.find_call(self._place.scope, key)
@@ -71,11 +75,23 @@ class DatabaseCallLog:
         replayed = calls.find_call(Q(run=self._replay_of), key)
         return None if replayed is None else replayed[1]
 
-    def _outside_of_loops[T](self, ask: Callable[[], T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return ask()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="calls")
-        return self._thread.submit(ask).result()
+    def _ask[T](self, question: Callable[[], T]) -> T:
+        if threading.get_ident() == self._owner and not _has_loop():
+            return question()
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="calls")
+            answer = self._thread.submit(question)
+        return answer.result()
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _close_connection() -> None:
+    connection.close()

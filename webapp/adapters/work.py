@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection
 
@@ -16,8 +16,9 @@ from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
 from evolution.gates.case import Policy
 from evolution.gates.protocol import Depth, verify_bundle
-from evolution.llm.calls import BudgetStop, CallOutcome
+from evolution.llm.calls import BudgetStop, CallLog, CallOutcome
 from evolution.llm.endpoints import ModelConfigError
+from evolution.llm.replay import ReplayMiss
 from evolution.ports import Author
 from sandbox.base import TrialRunner
 from webapp.adapters.calls import DatabaseCallLog
@@ -38,8 +39,8 @@ RunnerFor = Callable[[str], TrialRunner]
 """Gives a runner on behalf of a party: those who want sandboxes are served party by party."""
 
 
-AuthorFor = Callable[[EvolutionStep, DatabaseCallLog], Author]
-"""Gives the author of a step, whose calls to models go into that log.
+AuthorFor = Callable[[EvolutionStep, CallLog], AbstractContextManager[Author]]
+"""Gives the author of a step, for as long as it lasts; its calls to models go into that log.
 
 Raises ModelConfigError when the models that it needs are not there.
 """
@@ -65,7 +66,7 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author_for: AuthorFor, wor
         # From here on in transactions: nothing slow, and only while the lease is ours.
         except BudgetStop as stop:
             steps.stop_for_budget(step, str(stop))
-        except ModelConfigError as error:
+        except (ModelConfigError, ReplayMiss) as error:
             steps.wait_for_model(step, CallOutcome.AUTH, str(error))
         else:
             steps.record_step(step, result, time.monotonic() - started)
@@ -78,8 +79,10 @@ def _evolve(
     step: EvolutionStep, runner_for: RunnerFor, author_for: AuthorFor, config: StepConfig
 ) -> StepResult:
     place = Place(run=step.run, step=step)
-    with DatabaseCallLog(place, replay_of=step.run.replay_of) as log:
-        author = author_for(step, log)
+    with (
+        DatabaseCallLog(place, replay_of=step.run.replay_of) as log,
+        author_for(step, log) as author,
+    ):
         runner = runner_for(f"run {step.run_id}")
         journal = DatabaseJournal(step, log)
         return evolve_step(load_subject(step.parent), author, runner, journal, config)

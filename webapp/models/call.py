@@ -9,7 +9,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
-from evolution.llm.calls import CallOutcome
+from evolution.llm.calls import SANDBOX, CallOutcome
 from evolution.llm.calls import Role as Caller
 from webapp.models.environment import Environment
 from webapp.models.run import EvolutionRun, EvolutionStep
@@ -17,11 +17,15 @@ from webapp.models.run import EvolutionRun, EvolutionStep
 SEARCH_CONFIG = "simple"
 """Words as they are written: transcripts are code, names and paths more than prose."""
 
+TO_MODELS = ~Q(model=SANDBOX)
+"""Leaves out what tools gave, which is kept in the same way."""
 FINAL = [outcome.value for outcome in CallOutcome if outcome.is_final]
 
 
 class ModelCall(models.Model):
-    """One attempt at one call. A call of a run that has its final outcome is never made again.
+    """One attempt at one call, or what a tool gave in a sandbox (`model` is SANDBOX).
+
+    A call of a run that has its final outcome is never made again.
 
     `place` names where in the work it stands, `key` is the digest of place and request. Request
     and response lie compressed in blobs, as canonical JSON; `text` is what was newly said in

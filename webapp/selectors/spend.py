@@ -12,6 +12,7 @@ from django.utils import timezone
 from evolution.llm.calls import CallOutcome, Role
 from webapp.lifecycle import RunStatus, VerificationStatus
 from webapp.models import EvolutionRun, ModelCall
+from webapp.models.call import TO_MODELS
 
 SILENCE_SECONDS = 900.0
 """A longer silence in a run's log is no work: its workers were gone."""
@@ -109,7 +110,7 @@ def spend_by_role(rows: QuerySet[ModelCall]) -> tuple[Spend, ...]:
 
 def run_spend(run: EvolutionRun) -> RunSpend | None:
     """What a run spent on models; None for one that asked none and never will."""
-    rows = ModelCall.objects.filter(run=run)
+    rows = ModelCall.objects.filter(TO_MODELS, run=run)
     roles = spend_by_role(rows)
     if not roles and run.author == "procedural":
         return None

@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404
 from evolution.llm.calls import CallOutcome, Role
 from evolution.transcripts import Speaker, Utterance, answer_of, new_in_request
 from webapp.models import Environment, Event, ModelCall
-from webapp.models.call import SEARCH_CONFIG
+from webapp.models.call import SEARCH_CONFIG, TO_MODELS
 from webapp.presentation.text import Excerpt, excerpt
 from webapp.store import CorruptStore, load_packed
 
@@ -63,7 +63,7 @@ def story_calls(environment: Environment) -> QuerySet[ModelCall]:
     mine = Q(environment=environment) & ~Q(role=Role.SOLVER.value)
     if environment.step_id is not None:
         mine |= Q(step=environment.step_id)
-    return ModelCall.objects.filter(mine)
+    return ModelCall.objects.filter(TO_MODELS, mine)
 
 
 def said(rows: QuerySet[ModelCall], words: str) -> QuerySet[ModelCall]:
@@ -160,7 +160,7 @@ def list_calls(
     rows: QuerySet[ModelCall], *, words: str, role: str, outcome: str, before: int | None
 ) -> list[ModelCall]:
     """Calls, newest first, one more than a page holds. `outcome` may be "faults"."""
-    found = said(rows, words)
+    found = said(rows.filter(TO_MODELS), words)
     if role:
         found = found.filter(role=role)
     if outcome == "faults":

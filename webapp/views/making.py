@@ -9,6 +9,7 @@ from webapp.forms.filters import read_key
 from webapp.http import Request, allow, answer, stream
 from webapp.models import ModelCall
 from webapp.models import Role as Rank
+from webapp.models.call import TO_MODELS
 from webapp.selectors import detail, runs, spend, transcripts
 from webapp.views.environments import folder_name, frame
 
@@ -74,7 +75,7 @@ def run_calls(request: Request, pk: int) -> HttpResponseBase:
 def run_calls_export(request: Request, pk: int) -> HttpResponseBase:
     """Every call of a run, whole, as JSON Lines."""
     shown = runs.get_run(pk)
-    lines = transcripts.export_lines(ModelCall.objects.filter(run=shown))
+    lines = transcripts.export_lines(ModelCall.objects.filter(TO_MODELS, run=shown))
     return stream(request, lines, f"run-{shown.pk}-calls.jsonl", JSONL)
 
 
