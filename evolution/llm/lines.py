@@ -7,6 +7,7 @@ endpoint sees up to n times the concurrency and rate that are configured: divide
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
@@ -25,6 +26,10 @@ from evolution.llm.providers import build_model
 
 CONCURRENCY = 4
 """Calls at once to one endpoint, unless the operator says otherwise."""
+
+
+TALKATIVE = ("httpx2", "httpcore2", "openai", "anthropic", "google_genai")
+"""Loggers that write down whole requests and headers below the level of warnings."""
 
 
 class CircuitOpen(Exception):
@@ -82,6 +87,8 @@ class Lines:
         self._lines: dict[str, Line] = {}
         self._models: dict[ModelSpec, Model] = {}
         self._keys: set[str] = set()
+        for name in TALKATIVE:
+            logging.getLogger(name).setLevel(logging.WARNING)
 
     def __repr__(self) -> str:
         return f"Lines({', '.join(sorted(self._lines))})"

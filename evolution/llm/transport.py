@@ -147,10 +147,18 @@ def _checked(body: bytes, kind: str, exchange: Exchange) -> bytes:
     return body
 
 
+_COUNTS = frozenset(
+    {"prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens"}
+)
+
+
 def _is_counts(value: object) -> bool:
     """Whether every number in there is a finite one that is not negative."""
     if isinstance(value, dict):
-        return all(_is_counts(inner) for inner in value.values())
+        counts = (inner for name, inner in value.items() if name in _COUNTS)
+        return all(isinstance(count, int | None) for count in counts) and all(
+            _is_counts(inner) for inner in value.values()
+        )
     if isinstance(value, list):
         return all(_is_counts(inner) for inner in value)
     if isinstance(value, int | float) and not isinstance(value, bool):
