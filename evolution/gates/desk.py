@@ -18,6 +18,8 @@ from sandbox.contracts import Outcome, TrialResult, TrialSpec
 
 MACHINERY = frozenset({Outcome.INFRA_ERROR, Outcome.CANCELLED})
 """Outcomes that say nothing about the bundle."""
+TRIED = "tried before: "
+"""How the notes of a result without an answer begin that tell what broke in earlier tries."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ class _Gate:
 class _Running:
     ask: Ask
     gate: str
-    tries: int = 1
+    faults: tuple[str, ...] = ()
+    """What broke in the tries before this one."""
+
     richer: Ask | None = None
     """The same trial, asked for meanwhile with more to be kept than this run keeps."""
 
@@ -160,9 +164,11 @@ class Desk:
             result, ask = future.result(), running.ask
             self.log.record(ask.key, ask.solver, ask.repetition, running.gate, result)
             gates[running.gate].seconds += result.seconds
-            if result.outcome is Outcome.INFRA_ERROR and running.tries <= ask.retries:
-                self._submit(replace(running, tries=running.tries + 1))
+            if result.outcome is Outcome.INFRA_ERROR and len(running.faults) < ask.retries:
+                self._submit(replace(running, faults=(*running.faults, f"{TRIED}{result.error}")))
             elif running.richer is not None and not running.richer.is_met_by(result):
                 self._submit(_Running(running.richer, running.gate))
+            elif result.outcome in MACHINERY:
+                self.known[ask.slot] = replace(result, notes=(*result.notes, *running.faults))
             else:
                 self.known[ask.slot] = result

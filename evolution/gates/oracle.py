@@ -10,7 +10,7 @@ from __future__ import annotations
 from evolution.bundle import BundleError
 from evolution.contracts import GateResult
 from evolution.difficulty.posterior import flake_bound, lower_bound, upper_bound
-from evolution.execution import SOLVER_CAP_SECONDS
+from evolution.execution import SOLVER_CAP_SECONDS, VERIFIER_CAP_SECONDS
 from evolution.gates.answers import (
     ENDS,
     failed,
@@ -21,7 +21,7 @@ from evolution.gates.answers import (
     passed,
 )
 from evolution.gates.case import Case, Depth
-from evolution.gates.desk import Ask, Steps
+from evolution.gates.desk import TRIED, Ask, Steps
 from evolution.gates.specs import oracle_asks
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
 
@@ -49,14 +49,15 @@ def judge(asks: tuple[Ask, ...], results: tuple[TrialResult, ...], limit: float)
     ran = list(zip(asks, results, strict=False))
     evidence = [observe(f"oracle, run {ask.repetition}", ask, result) for ask, result in ran]
     broken = [(a, said) for a, r in ran if (said := complaint(a, r)) is not None]
-    count = sum(machinery_fault((result,)) is None for result in results)
+    unknown = [r for a, r in ran if machinery_fault((r,)) and complaint(a, r) is None]
+    count = len(results) - len(unknown)
     bound = upper_bound(len(broken), count, CONFIDENCE) if count else 1.0
     figures = _figures(results, count, len(broken), bound)
     if broken and (bound > limit or count == len(broken)):
         ask, said = broken[0]
         flaky = _flaky(ask, count, len(broken))
         return failed(GATE, said + flaky, evidence, **figures)
-    if fault := machinery_fault(results):
+    if fault := machinery_fault(unknown):
         return inconclusive(GATE, fault, evidence, **figures)
     reason = (
         f"full reward in {count - len(broken)} of {count} fresh sandboxes "
@@ -81,7 +82,7 @@ def _flaky(ask: Ask, count: int, broken: int) -> str:
 def complaint(ask: Ask, result: TrialResult) -> str | None:
     """What is wrong with the bundle after this run of its own solution, in one line, or None."""
     if result.outcome in (Outcome.INFRA_ERROR, Outcome.CANCELLED):
-        return None
+        return _endless(ask, result)
     if result.solver_end is SolverEnd.TIMEOUT:
         limit = ask.spec.solver.timeout_seconds
         spent = dict(result.phases).get("solver", limit)
@@ -99,6 +100,21 @@ def complaint(ask: Ask, result: TrialResult) -> str | None:
         exited = f" (it exits with status {status})" if status else ""
         return f"the reference solution earns {result.reward:g}, not 1{exited}{checks}"
     return None
+
+
+def _endless(ask: Ask, result: TrialResult) -> str | None:
+    """One line when the tests ran into their own limit in every try; once may be this machine."""
+    limit = ask.spec.verifier.timeout_seconds
+    tries = 1 + result.notes.count(f"{TRIED}{result.error}")
+    if dict(result.phases).get("verifier", 0.0) < limit or tries <= ask.retries:
+        return None
+    whose = "no verifier phase of a gate is longer"
+    if limit < VERIFIER_CAP_SECONDS:
+        whose = f"task.toml says so: [verifier] timeout_sec = {limit:g}"
+    return (
+        f"the tests do not end within the {limit:g} s that they are given, in {tries} of {tries} "
+        f"fresh sandboxes ({whose})"
+    )
 
 
 def _given(limit: float) -> str:

@@ -6,7 +6,15 @@ PROTOCOL_VERSION = 3
 """Raised when all answers may change: how trials are made from a bundle, run, and read."""
 
 _FIRST = 2
-_VERSIONS = {"contract": 3, "demand": 3, "exploits": 3, "hermetic": 3, "mutants": 3, "sequence": 3}
+_VERSIONS = {
+    "contract": 3,
+    "demand": 3,
+    "exploits": 3,
+    "hermetic": 3,
+    "mutants": 3,
+    "oracle": 3,
+    "sequence": 3,
+}
 """Raised when this gate's answers change; those that are not named speak in their first one."""
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evolution.bundle import Bundle
 from evolution.contracts import GateResult, GateStatus
+from evolution.gates.case import Case
+from evolution.gates.desk import TRIED
+from evolution.gates.oracle import complaint
 from evolution.gates.policy import Depth, Policy, asked
 from evolution.gates.protocol import verify_bundle
+from evolution.gates.specs import oracle_asks
 from evolution.memory import MemoryLog
 from evolution.ports import TrialRunner
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import Outcome, SandboxFile, TrialResult
 from tests.evolution.real_sandbox import CONFIG, edited, orders, subject_of
 
 pytestmark = pytest.mark.bubblewrap
@@ -53,6 +59,28 @@ def test_a_solution_that_hangs_is_the_bundles_fault(runner: TrialRunner) -> None
         "its solver phase was ended after 1."
     )
     assert gate.reason.endswith("(task.toml says so: [agent] timeout_sec = 1)")
+
+
+def test_tests_that_never_end_are_the_bundles_fault_when_it_is_so_every_time(
+    runner: TrialRunner,
+) -> None:
+    limit = ("[verifier]\ntimeout_sec = 20.0", "[verifier]\ntimeout_sec = 0.5")
+    bundle = orders(script("tests/test.sh", "sleep 60"), edited(orders(), "task.toml", limit))
+    gate = last_gate(bundle, runner)
+    assert (gate.gate, gate.status) == ("oracle", GateStatus.FAILED)
+    assert gate.reason == (
+        "the tests do not end within the 0.5 s that they are given, in 3 of 3 fresh sandboxes "
+        "(task.toml says so: [verifier] timeout_sec = 0.5)"
+    )
+
+
+def test_tests_that_ran_out_of_time_once_say_nothing() -> None:
+    ask = oracle_asks(Case(subject_of(orders()), CONFIG))[0]
+    late = TrialResult(Outcome.INFRA_ERROR, phases=(("verifier", 20.1),), error="too late")
+    once = replace(late, notes=(f"{TRIED}the server is gone", f"{TRIED}too late"))
+    always = replace(late, notes=(f"{TRIED}too late", f"{TRIED}too late"))
+    assert complaint(ask, late) is complaint(ask, once) is None
+    assert "in 3 of 3 fresh sandboxes" in str(complaint(ask, always))
 
 
 def test_tests_that_write_no_reward_are_a_broken_bundle(runner: TrialRunner) -> None:
