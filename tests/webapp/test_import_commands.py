@@ -11,7 +11,8 @@ from django.core.management.base import CommandError
 
 from evolution.writing import write_bundle
 from tests.webapp.rows import make_bundle
-from webapp.models import Environment, MeasuredTrial
+from webapp.models import Environment, Import, MeasuredTrial
+from webapp.selectors.imports import funnel_of, refusals_of
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +45,42 @@ def test_each_refusal_is_one_line_and_the_sound_ones_come_in(tmp_path: Path) -> 
     assert any("escaping" in line and "link" in line for line in lines)
     assert "2 imported, 0 known, 3 refused" in out
     assert Environment.objects.count() == 2
+    batch = Import.objects.get()
+    assert batch.finished_at is not None
+    refused = {
+        entry.origin.rsplit("/", 1)[-1]: entry.file
+        for entry in batch.entries.filter(environment=None)
+    }
+    assert refused == {"no-config": "", "broken": "task.toml", "escaping": "solution/link"}
+
+
+def test_the_funnel_is_printed_and_always_adds_up(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for name in ("one", "two"):
+        write_bundle(make_bundle(name), tree / name)
+    write_bundle(make_bundle("one"), tree / "one-again")
+    (tree / "no-config" / "tests").mkdir(parents=True)
+    (tree / "no-config" / "instruction.md").write_text("Do it.")
+    out, _ = _import(tree, tmp_path / "nowhere", expect="2 refused")
+    funnel = [line.split() for line in out.split("─\n")[-1].splitlines() if line.strip()]
+    assert [row[:2] for row in funnel] == [
+        ["found", "5"],
+        ["well-formed", "3"],
+        ["seeds", "2"],
+        ["runnable", "0"],
+        ["verified", "0"],
+    ]
+    assert "1 the same as another" in out
+    assert "2 not verified yet" in out
+    batch = Import.objects.get()
+    stages = {stage.label: stage.count for stage in funnel_of(batch)}
+    assert stages["found"] == stages["well-formed"] + refusals_of(batch).count()
+    again = StringIO()
+    call_command("import_environments", "--report", str(batch.pk), stdout=again)
+    assert again.getvalue().strip() in out
+    for wrong in (["--report", "99"], [], ["--report", "1", str(tree)]):
+        with pytest.raises(CommandError):
+            call_command("import_environments", *wrong, stdout=StringIO())
 
 
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:

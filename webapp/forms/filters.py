@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
+from evolution.contracts import GateStatus
 from evolution.directions import Aspect, Direction
 from evolution.gates.protocol import GATES
 from webapp.lifecycle import ReviewStatus, VerificationStatus
@@ -34,6 +35,8 @@ class EnvironmentFilterForm(forms.Form):
     gate = forms.ChoiceField(
         required=False, choices=_choices(GATES, "any gate"), label="Failed at gate"
     )
+    answer = forms.ChoiceField(required=False, choices=_choices(GateStatus, "failed"))
+    imported = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
 
 def read_filter(query: QueryDict) -> EnvironmentFilter:

@@ -9,9 +9,14 @@ from collections.abc import Iterable, Sequence
 from django.core.management.base import CommandError, OutputWrapper
 from django.db.models import Q, QuerySet
 
+from evolution.plain_text import plain
 from sandbox.choice import SandboxChoice
 from webapp.lifecycle import RunStatus
-from webapp.models import Environment, EvolutionRun
+from webapp.models import Environment, EvolutionRun, Verification
+from webapp.selectors.findings import Severity, count_by_severity, findings
+
+REASON_WIDTH = 140
+"""Characters of a reason in a table; the page and `--json` have the whole."""
 
 
 class ProgressLine:
@@ -91,3 +96,24 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _cell(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def format_findings(verifications: QuerySet[Verification]) -> str:
+    """What the gates found there, the gravest first, as a table; empty when they found nothing."""
+    found = findings(verifications)
+    if not found:
+        return ""
+    rows = [
+        [
+            one.severity.label,
+            one.environment.pk,
+            one.environment.name,
+            one.record.gate,
+            "no answer" if one.severity is Severity.UNANSWERED else one.record.status,
+            plain(one.record.reason)[:REASON_WIDTH],
+        ]
+        for one in found
+    ]
+    table = format_table(["severity", "id", "environment", "gate", "answer", "reason"], rows)
+    more = sum(count_by_severity(verifications).values()) - len(found)
+    return f"{table}\n… and {more} more" if more > 0 else table

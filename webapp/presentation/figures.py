@@ -8,23 +8,28 @@ from dataclasses import dataclass
 from evolution.difficulty.posterior import lower_bound, upper_bound
 
 LABELS = {
-    "flaky_at_most": "Flaky at most",
     "runs": "Fresh sandboxes",
     "passed": "With full reward",
     "failures": "Without",
+    "flaky_at_most": "Flaky at most",
     "states": "Different states left",
-    "score_at_least": "Mutation score at least",
+    "score_at_least": "Score at least",
     "judged": "Mutants judged",
     "noticed": "Noticed",
     "equivalent": "Equivalent, not counted",
     "repeated": "Repeated, not counted",
     "without_result": "Without a result",
     "silent_checks": "Checks that notice none",
+    "tried": "Cheats tried",
+    "rewarded": "Rewarded",
+    "inconclusive": "Without an answer",
+    "not_possible": "Not possible here",
     "bite": "Demands that bite",
     "total": "Live demands",
     "kept": "Kept of the parent",
     "nearest": "Nearest other",
 }
+"""In the order in which they are shown; the store keeps none."""
 NOTES = {
     "flaky_at_most": "with 95 % confidence",
     "score_at_least": "with 90 % confidence",
@@ -60,7 +65,9 @@ def figures_of(
 
 
 def _all(gate: str, figures: Mapping[str, float]) -> list[Figure]:
-    return [*_derived(gate, figures), *(_plain(name, value) for name, value in figures.items())]
+    names = [name for name in LABELS if name in figures]
+    names += [name for name in figures if name not in LABELS]
+    return [*_derived(gate, figures), *(_plain(name, figures[name]) for name in names)]
 
 
 def _derived(gate: str, figures: Mapping[str, float]) -> list[Figure]:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from evolution.contracts import GateStatus
-from webapp.models import Environment, EvolutionRun, GateRecord, Lineage
+from webapp.models import Environment, EvolutionRun, GateRecord, ImportEntry, Lineage
 
 PAGE_ROWS = 50
 COUNT_CAP = 10_000
@@ -31,7 +31,10 @@ FACETS = (
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFilter:
-    """What to show; empty fields do not filter. `gate` is one that failed."""
+    """What to show; empty fields do not filter.
+
+    `gate` is one that failed, or that gave the `answer`; `imported` is the number of an import.
+    """
 
     verification: str = ""
     review: str = ""
@@ -42,6 +45,8 @@ class EnvironmentFilter:
     lineage: int | None = None
     run: int | None = None
     gate: str = ""
+    answer: str = ""
+    imported: int | None = None
     text: str = ""
 
     def query(self) -> Q:
@@ -54,12 +59,15 @@ class EnvironmentFilter:
             if (number := getattr(self, field)) is not None:
                 condition &= Q(**{field: number})
         if self.gate:
-            failed = GateRecord.objects.filter(
+            answers = GateRecord.objects.filter(
                 verification=OuterRef("current_verification"),
                 gate=self.gate,
-                status=GateStatus.FAILED,
+                status=self.answer or GateStatus.FAILED,
             )
-            condition &= Q(Exists(failed))
+            condition &= Q(Exists(answers))
+        if self.imported is not None:
+            entries = ImportEntry.objects.filter(batch=self.imported, environment=OuterRef("pk"))
+            condition &= Q(Exists(entries))
         if self.text:
             condition &= _matches(self.text)
         return condition

@@ -1,14 +1,15 @@
-"""What the gates found, the gravest first: over an import, or over any set of environments."""
+"""What the gates found, the gravest first: over an import, or over any set of verifications."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
 from evolution.contracts import GateStatus
-from webapp.models import Environment, GateRecord
+from webapp.models import Environment, GateRecord, Verification
 
 ROWS = 200
 """Findings that are listed; all are counted."""
@@ -64,10 +65,10 @@ class Finding:
         return self.record.verification.environment
 
 
-def findings(environments: QuerySet[Environment], limit: int = ROWS) -> list[Finding]:
-    """The complaints of the verdicts in force, the gravest first."""
+def findings(verifications: QuerySet[Verification], limit: int = ROWS) -> list[Finding]:
+    """What failed or was left open in these verifications, the gravest first."""
     rows = (
-        _ranked(environments)
+        _ranked(verifications)
         .select_related("verification__environment")
         .only(
             *("gate", "status", "reason", "is_blocking", "position", "verification__number"),
@@ -79,16 +80,16 @@ def findings(environments: QuerySet[Environment], limit: int = ROWS) -> list[Fin
     return [Finding(Severity(row.severity), row) for row in rows[:limit]]
 
 
-def count_by_severity(environments: QuerySet[Environment]) -> dict[Severity, int]:
+def count_by_severity(verifications: QuerySet[Verification]) -> dict[Severity, int]:
     """How many findings of each severity, gravest first; those that there are."""
     found: dict[Severity, int] = {}
-    for value in _ranked(environments).values_list("severity", flat=True):
+    for value in _ranked(verifications).values_list("severity", flat=True):
         severity = Severity(value)
         found[severity] = found.get(severity, 0) + 1
     return dict(sorted(found.items()))
 
 
-def _ranked(environments: QuerySet[Environment]) -> QuerySet[GateRecord]:
+def _ranked(verifications: QuerySet[Verification]) -> Any:
     """The answers that complain, each with its `severity`."""
     ranks = [
         When(status=GateStatus.INCONCLUSIVE, then=Value(Severity.UNANSWERED.value)),
@@ -101,8 +102,7 @@ def _ranked(environments: QuerySet[Environment]) -> QuerySet[GateRecord]:
     ]
     return GateRecord.objects.filter(
         _IS_FAILED | Q(status=GateStatus.INCONCLUSIVE) | _IS_FLAKY,
-        verification__environment__in=environments.order_by().values("pk"),
-        verification=F("verification__environment__current_verification"),
+        verification__in=verifications.order_by().values("pk"),
     ).annotate(
         severity=Case(*ranks, default=Value(Severity.WORDING.value), output_field=IntegerField())
     )

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from evolution.contracts import GateStatus
 from evolution.gates.policy import TABLE, Depth, Policy, Reach, reach
-from evolution.gates.protocol import PROTOCOL_VERSION
+from evolution.gates.versions import PROTOCOL_VERSION, version_of
 from webapp.lifecycle import TrialStatus
 from webapp.models import Environment, GateRecord, Trial, Verification
 from webapp.selectors.detail import light_trials
@@ -33,8 +33,9 @@ class GateView:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the gate has another version by now."""
-        return self.record.version != PROTOCOL_VERSION
+        """Whether the gate, or how trials are made at all, has another version by now."""
+        is_old = self.record.version != version_of(self.record.gate)
+        return is_old or self.asked_in.protocol != str(PROTOCOL_VERSION)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -18,6 +17,7 @@ from webapp.http import Request, allow, answer, attachment
 from webapp.models import Environment, Role, Verification
 from webapp.models.trial import ALL_GATES
 from webapp.presentation.damage import Damage, damage_of
+from webapp.presentation.evidence import EvidenceTable, evidence_table
 from webapp.presentation.figures import Figure, figures_of
 from webapp.selectors import detail, matrix
 from webapp.selectors.matrix import MatrixRow
@@ -32,7 +32,7 @@ class ShownGate:
     row: MatrixRow
     figures: tuple[Figure, ...]
     damage: Damage | None
-    evidence: tuple[Any, ...]
+    evidence: EvidenceTable
 
 
 @allow(Role.VIEWER)
@@ -71,10 +71,10 @@ def answered_gates(verification: Verification | None) -> tuple[ShownGate, ...]:
 
 def _shown(row: MatrixRow) -> ShownGate:
     if row.view is None:
-        return ShownGate(row, (), None, ())
+        return ShownGate(row, (), None, evidence_table(()))
     beside = row.beside.figures if row.beside else None
     damage = damage_of(row.view.evidence)
-    evidence = damage.rest if damage else row.view.evidence
+    evidence = evidence_table(damage.rest if damage else row.view.evidence)
     return ShownGate(row, figures_of(row.gate, row.view.record.figures, beside), damage, evidence)
 
 

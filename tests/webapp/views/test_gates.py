@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from evolution.gates.protocol import PROTOCOL_VERSION
+from evolution.gates.versions import PROTOCOL_VERSION, version_of
 from tests.webapp import builders
 from tests.webapp.views.conftest import HTMX, World
 from webapp.lifecycle import TrialStatus
@@ -76,7 +76,10 @@ def test_old_and_repeated_answers_are_marked(world: World, viewer: Client) -> No
     assert ">reused</span>" in page.text
     assert "answered in verification 1" in page.text
     assert "9 answers of an earlier version" in page.text
-    GateRecord.objects.update(version=PROTOCOL_VERSION)
+    for record in GateRecord.objects.all():
+        GateRecord.objects.filter(pk=record.pk).update(version=version_of(record.gate))
+    assert "9 answers of an earlier version" in viewer.get(url).text
+    Verification.objects.update(protocol=PROTOCOL_VERSION)
     assert "earlier version" not in viewer.get(url).text
 
 

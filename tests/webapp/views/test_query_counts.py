@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.webapp import builders
+from tests.webapp.views.test_imports import make_import
 from webapp.models import Environment, Role, Trial, User
 from webapp.selectors.queue import waiting_for_review
 from webapp.services import datasets, reviews
@@ -53,6 +54,8 @@ def _pages() -> dict[str, str]:
         "environment reviews": f"{base}/reviews/",
         "environment history": f"{base}/history/",
         "trial": f"/trials/{Trial.objects.latest('pk').pk}/",
+        "imports": "/imports/",
+        "import": f"/imports/{make_import().pk}/",
         "lineages": "/lineage/",
         "lineage": f"/lineage/{seed.lineage_id}/",
         "review queue": "/review/",

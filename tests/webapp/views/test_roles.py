@@ -34,6 +34,8 @@ TABLE: dict[str, tuple[str, int]] = {
     "environment_history": ("get", Role.VIEWER),
     "bundle_download": ("get", Role.VIEWER),
     "trial": ("get", Role.VIEWER),
+    "imports": ("get", Role.VIEWER),
+    "import_report": ("get", Role.VIEWER),
     "lineages": ("get", Role.VIEWER),
     "lineage": ("get", Role.VIEWER),
     "lineage_at": ("get", Role.VIEWER),

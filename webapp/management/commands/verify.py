@@ -15,9 +15,12 @@ from evolution.gates.protocol import GATES, Depth
 from evolution.plain_text import plain
 from webapp import dispatch, wiring
 from webapp.adapters import work
-from webapp.management.reporting import add_sandbox_option, find_environments, format_table
-from webapp.models import Environment, Verification
+from webapp.management.matrix_text import format_matrices, format_matrix
+from webapp.management.reporting import add_sandbox_option, find_environments
+from webapp.models import Environment, Import, Verification
 from webapp.models.trial import ALL_GATES
+from webapp.selectors.imports import environments_of
+from webapp.selectors.matrix import matrix_as_json
 from webapp.services import leases, verifications
 
 EXAMPLES = """examples:
@@ -26,10 +29,9 @@ EXAMPLES = """examples:
   manage.py verify --all --json
   manage.py verify --all --full             before a dataset is frozen: all gates, 20 oracle runs
   manage.py verify 12 --full --gate mutants   one gate asked anew, the others as answered before
+  manage.py verify --import 3               the seeds of an import
   manage.py verify --all --fresh            nothing that was answered before counts
 """
-
-MARKS = {"passed": "ok", "failed": "FAIL", "inconclusive": "?", "not_applicable": "–"}
 
 
 class Command(BaseCommand):
@@ -43,6 +45,7 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("environments", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="every environment")
+        parser.add_argument("--import", type=int, dest="imported", metavar="N", help="import N's")
         parser.add_argument("--full", action="store_true", help="the expensive gates, too")
         anew = parser.add_mutually_exclusive_group()
         anew.add_argument("--gate", choices=GATES, metavar="NAME", help="ask this gate anew")
@@ -52,13 +55,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Verify and print."""
-        if bool(options["environments"]) == options["all"]:
-            raise CommandError("name environments, or say --all")
-        wanted = list(
-            Environment.objects.order_by("pk")
-            if options["all"]
-            else find_environments(options["environments"])
-        )
+        wanted = _wanted(options)
         with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
             depth = Depth.FULL if options["full"] else Depth.QUICK
             renew = ALL_GATES if options["fresh"] else options["gate"] or ""
@@ -81,25 +78,37 @@ class Command(BaseCommand):
         is_json: bool,
     ) -> None:
         errors = {e: plain(f"{type(error).__name__}: {error}") for e, error in broken.items()}
+        keys = [row.pk for row in rows]
+        done = list(
+            Verification.objects.filter(pk__in=keys)
+            .select_related("environment")
+            .prefetch_related("gates")
+            .order_by("environment_id")
+        )
         if is_json:
-            said = [_as_json(row) for row in rows]
+            said = [matrix_as_json(row) for row in done]
             said += [{**_identity(e), "verdict": "", "error": errors[e]} for e in broken]
             self.stdout.write(json.dumps({"verifications": said}))
             return
-        gates = list(dict.fromkeys(g.gate for row in rows for g in row.gates.all()))
-        table = []
-        for row in rows:
-            answers = {gate.gate: MARKS[gate.status] for gate in row.gates.all()}
-            cells = [answers.get(gate, "") for gate in gates]
-            table.append([*_head(row.environment), *cells, row.verdict or row.status, row.backend])
-        table += [[*_head(e), *[""] * len(gates), "error", ""] for e in broken]
-        head = ["id", "digest", "name", *gates, "verdict", "sandbox"]
-        self.stdout.write(format_table(head, table))
-        for row in rows:
-            for gate in row.gates.exclude(status="passed").exclude(status="not_applicable"):
-                self.stdout.write(f"{row.environment.name}: {gate.gate}: {gate.reason}")
+        if done:
+            self.stdout.write(format_matrix(done[0]) if len(done) == 1 else format_matrices(done))
         for environment, error in errors.items():
-            self.stdout.write(f"{environment.name}: {error}")
+            self.stdout.write(f"environment {environment.pk}, {environment.name}: {error}")
+
+
+def _wanted(options: dict[str, Any]) -> list[Environment]:
+    """The environments that were asked for, in one of three ways. Raises CommandError."""
+    names, number = options["environments"], options["imported"]
+    if sum((bool(names), options["all"], number is not None)) != 1:
+        raise CommandError("name environments, or say --all or --import N")
+    if names:
+        return list(find_environments(names))
+    if number is None:
+        return list(Environment.objects.order_by("pk"))
+    batch = Import.objects.filter(pk=number).first()
+    if batch is None:
+        raise CommandError(f"no import {number}; the page /imports/ lists them")
+    return list(environments_of(batch).order_by("pk"))
 
 
 def _verify(environment: Environment, sandbox: str, depth: Depth, renew: str) -> Verification:
@@ -120,27 +129,9 @@ def _verify(environment: Environment, sandbox: str, depth: Depth, renew: str) ->
         connection.close()
 
 
-def _head(environment: Environment) -> list[object]:
-    return [environment.pk, environment.short_digest, environment.name]
-
-
 def _identity(environment: Environment) -> dict[str, Any]:
     return {
         "environment": environment.pk,
         "name": environment.name,
         "digest": environment.digest,
-    }
-
-
-def _as_json(row: Verification) -> dict[str, Any]:
-    return {
-        **_identity(row.environment),
-        "verdict": row.verdict,
-        "backend": row.backend,
-        "depth": row.depth,
-        "sandboxes": row.sandboxes,
-        "gates": {
-            gate.gate: {"status": gate.status, "reason": gate.reason, "figures": gate.figures}
-            for gate in row.gates.all()
-        },
     }
