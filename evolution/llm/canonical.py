@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
 from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 _MESSAGE_FIELDS = ("kind", "instructions", "parts")
@@ -29,15 +28,14 @@ _UNMEANT = frozenset(
         "signature",
     }
 )
-_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "tool_choice", "stop_sequences")
 
 
-def request_bytes(
-    messages: Sequence[ModelMessage],
-    settings: ModelSettings | None,
-    parameters: ModelRequestParameters,
-) -> bytes:
-    """A request as canonical JSON: what is said, what may be called, how it must be answered."""
+def request_bytes(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> bytes:
+    """A request as canonical JSON: what is said, what may be called, how it must be answered.
+
+    Which model is asked, and with which settings, is not in it: a run whose operator changes them
+    goes on, and repeats nothing.
+    """
     ids: dict[str, str] = {}
     said = [
         _message(message, ids)
@@ -52,7 +50,6 @@ def request_bytes(
             "schema": parameters.output_object.json_schema if parameters.output_object else None,
             "allows_text": parameters.allow_text_output,
         },
-        "settings": {name: settings[name] for name in _SETTINGS if name in (settings or {})},  # type: ignore[literal-required,index]
     }
     return canonical(request)
 

@@ -19,16 +19,19 @@ from pydantic_ai.agent import AgentRunResult
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
-from pydantic_ai.settings import ModelSettings, merge_model_settings
+from pydantic_ai.settings import ModelSettings
 
 from evolution.llm.budget import Budget, Limits
 from evolution.llm.calling import Call, Desk, place_call
-from evolution.llm.calls import CallFailed, CallLog, CallOutcome, CallRecord, Role
+from evolution.llm.calls import CallFailed, CallLog, CallOutcome, CallRecord, ModelSpec, Role
 from evolution.llm.canonical import call_key, request_bytes, response_of
-from evolution.llm.endpoints import ModelTable, option
+from evolution.llm.endpoints import COMPATIBLE, ModelTable, option
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, refuse_unpriced
 from evolution.llm.replay import ReplayMiss
+
+_NOBODY = ModelSpec(COMPATIBLE, "replay", "http://replay.invalid/v1")
+"""Stands for every model in a replay, where none is asked."""
 
 
 @dataclass(slots=True)
@@ -70,7 +73,8 @@ class Gateway:
     ) -> None:
         self.budget = budget or Budget(Limits())
         self.prices = prices or Prices()
-        if self.budget.run.usd is not None or self.budget.step.usd is not None:
+        has_usd = self.budget.run.usd is not None or self.budget.step.usd is not None
+        if has_usd and not is_replay:
             refuse_unpriced(self.prices, table.specs)
         self._table = table
         self._log = log
@@ -109,10 +113,12 @@ class Gateway:
     def model_for(self, role: Role, *, prompt_digest: str = "") -> Model:
         """The model that plays a role, every request of which goes through here.
 
-        ModelConfigError when no model plays it or its key is missing.
+        ModelConfigError when no model plays it or its key is missing. A replay needs neither.
         """
-        spec = self._table.spec(role)
-        wrapped = self._lines.model(spec, needs_key=not self._is_replay)
+        if self._is_replay:
+            wrapped = self._lines.model(_NOBODY, needs_key=False)
+        else:
+            wrapped = self._lines.model(self._table.spec(role))
         return GatewayModel(wrapped, self, role, prompt_digest)
 
     def run[T](self, agent: Agent[Any, T], prompt: str, **options: Any) -> AgentRunResult[T]:
@@ -131,8 +137,7 @@ class Gateway:
             raise RuntimeError("a model is called outside of every place")
         here.turn += 1
         place = f"{here.name}/{here.turn}"
-        settings = merge_model_settings(wrapped.settings, asked.settings)
-        plain = request_bytes(asked.messages, settings, asked.parameters).decode()
+        plain = request_bytes(asked.messages, asked.parameters).decode()
         request = self._lines.redact(plain).encode()
         key = call_key(place, request)
         loop = asyncio.get_running_loop()

@@ -100,7 +100,7 @@ class Lines:
     def model(self, spec: ModelSpec, *, needs_key: bool = True) -> Model:
         """The model behind a spec, with its key. ModelConfigError when the key is missing.
 
-        Without `needs_key` a placeholder stands for it: such a model only describes itself.
+        Without `needs_key` none is looked for: such a model only describes itself.
         """
         with self._lock:
             self._renew_after_fork()

@@ -123,6 +123,11 @@ def reset(handler: Handler) -> None:
     handler.close_connection = True
 
 
+def html(handler: Handler) -> None:
+    """What a proxy says when it has nothing to say."""
+    handler.send(200, b"<html>gateway</html>", "text/html")
+
+
 def hang(handler: Handler) -> None:
     """Never answer."""
     handler.script.stopping.wait(30)

@@ -19,15 +19,12 @@ from tests.evolution.llm.endpoint import (
     fail,
     flood,
     hang,
+    html,
     reply,
     reset,
     say,
 )
 from tests.evolution.llm.way import KEY, way_to
-
-
-def html(handler: Handler) -> None:
-    handler.send(200, b"<html>gateway</html>", "text/html")
 
 
 def zipped(handler: Handler) -> None:

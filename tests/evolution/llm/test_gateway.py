@@ -106,8 +106,13 @@ def test_a_replay_needs_no_endpoint_and_no_key_and_misses_nothing_silently() -> 
         explore(way)
     kept = CallMemory(parse_call(call_line(call)) for call in way.log.calls)
     assert kept.calls == way.log.calls
-    options = "key_env=NOT_SET"
-    with way_to("http://127.0.0.1:9/v1", log=kept, is_replay=True, options=options) as way:
+    with way_to(
+        "http://127.0.0.1:9/v1",
+        "key_env=NOT_SET temperature=1",
+        log=kept,
+        is_replay=True,
+        name="other",
+    ) as way:
         assert explore(way) == "nothing"
         with pytest.raises(ReplayMiss, match="elsewhere/1"):
             explore(way, "elsewhere")
@@ -137,9 +142,12 @@ def spend(way: Way, calls: int) -> None:
 
 def test_the_hard_stop_comes_before_the_call_and_says_why() -> None:
     budget = Budget(Limits(tokens=2000))
-    with endpoint() as script, way_to(script, budget=budget) as way:
-        with pytest.raises(BudgetStop, match="of 2000 tokens"):
-            spend(way, 20)
+    with (
+        endpoint() as script,
+        way_to(script, budget=budget) as way,
+        pytest.raises(BudgetStop, match="of 2000 tokens"),
+    ):
+        spend(way, 20)
     made = len(script.requests)
     assert 0 < made < 17
     assert way.log.calls[-1].outcome is CallOutcome.BUDGET

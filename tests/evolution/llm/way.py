@@ -39,8 +39,8 @@ class Way:
 @contextmanager
 def way_to(
     script: Script | str,
-    *,
     options: str = "",
+    *,
     log: CallMemory | None = None,
     budget: Budget | None = None,
     prices: Prices | None = None,
