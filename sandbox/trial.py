@@ -26,6 +26,7 @@ from sandbox.contracts import (
     Outcome,
     SandboxFile,
     SolverEnd,
+    ToolchainUse,
     Trace,
     TrialResult,
     TrialSpec,
@@ -52,7 +53,15 @@ from sandbox.rewards import (
     read_rewards,
 )
 from sandbox.shortcuts import without_shortcuts
-from sandbox.toolchain import NOTE, Toolchain, described, test_command, test_environment
+from sandbox.toolchain import (
+    NOTE,
+    Toolchain,
+    described,
+    probe_command,
+    says_no_pytest,
+    test_command,
+    test_environment,
+)
 
 OUTPUT_TAIL_BYTES = 8192
 _VERIFIER_LOGS = "/logs/verifier"
@@ -353,8 +362,20 @@ class Runner:
             record.note(note)
         if use is not None:
             said = next((f.data for f in files if f.path == NOTE and f.link is None), b"")
+            if not spec.verifier.is_separate and says_no_pytest(said):
+                said = self._without_forgery(use, said, sandbox, record)
             record.toolchain = described(use, said)
             record.note(f"tests were run by {record.toolchain}")
+
+    @staticmethod
+    def _without_forgery(
+        use: ToolchainUse, note: bytes, sandbox: Sandbox, record: _Record
+    ) -> bytes:
+        """A note that no test could be run, unless the solver wrote it to be given no verdict."""
+        if sandbox.exec(probe_command(use), timeout_seconds=30, user="root").exit_status:
+            return note
+        record.note("a note that pytest could not be run was not the toolchain's own")
+        return b""
 
 
 def _is_full(rewards: Rewards) -> bool:

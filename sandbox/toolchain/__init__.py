@@ -21,6 +21,10 @@ TARGET = "/ratchet-toolchain"
 NOTE = "/logs/verifier/toolchain.txt"
 """Where the toolchain says what ran the tests."""
 
+_BY_THE_SYSTEMS_BASH = """\
+for bash in /bin/bash /usr/bin/bash; do [ -x "$bash" ] && exec "$bash" -c "$0"; done
+exec bash -c "$0"
+"""
 _COMMAND = f'export PATH="{TARGET}/bin:$PATH"; /tests/test.sh'
 _NONE = re.compile(r"no pytest: ([A-Za-z0-9 .,']{1,200})")
 _SAID = re.compile(r"pytest [0-9.]+ on the (toolchain|image)'s Python [0-9.]+")
@@ -41,8 +45,12 @@ class Toolchain:
 
 
 def test_command(use: ToolchainUse | None) -> list[str]:
-    """How `/tests/test.sh` is started."""
-    return ["bash", "-c", "/tests/test.sh" if use is None else _COMMAND]
+    """How `/tests/test.sh` is started: as by `bash -c`, but by no other bash of the PATH.
+
+    In a shared sandbox the solver may have put one there.
+    """
+    command = "/tests/test.sh" if use is None else _COMMAND
+    return ["/bin/sh", "-c", _BY_THE_SYSTEMS_BASH, command]
 
 
 def test_environment(use: ToolchainUse | None) -> tuple[tuple[str, str], ...]:
@@ -55,6 +63,17 @@ def test_environment(use: ToolchainUse | None) -> tuple[tuple[str, str], ...]:
         ("RATCHET_KIND", "isolated" if use.is_isolated else "image"),
         ("RATCHET_PACKAGES", " ".join(use.packages)),
     )
+
+
+def probe_command(use: ToolchainUse) -> list[str]:
+    """Whether the toolchain starts pytest, by its exit status: for a note that says it cannot."""
+    kind = dict(test_environment(use))["RATCHET_KIND"]
+    return ["/bin/sh", "-c", f"{TARGET}/libexec/tests {kind} python3 program --version"]
+
+
+def says_no_pytest(note: bytes) -> bool:
+    """Whether a note claims that no test could be run."""
+    return _NONE.fullmatch(note.decode("ascii", "replace")) is not None
 
 
 def described(use: ToolchainUse, note: bytes) -> str:
