@@ -87,11 +87,11 @@ def _prepared(work: Work, rng: Random) -> Work:
 
 
 def _checks(body: str, *, make: str = "functions") -> Defect:
-    """Check functions of these bodies; `@` stands for the path, `~` for what is expected."""
+    """Check functions of these bodies; {p} stands for the path, {w} for what is expected."""
 
     def spoil(work: Work, rng: Random) -> Work:
         path, data = next(iter(work.outputs.items()))
-        source = body.replace("@", repr(path)).replace("~", repr(data.decode()))
+        source = body.format(p=repr(path), w=repr(data.decode()))
         return replace(
             separate(work), checks=f"import os\nimport unittest\n\n{source}\n", make=make
         )
@@ -119,10 +119,10 @@ NOP_PASSES = (
         f"echo $((1 - bad)) > {_REWARD}"
     ),
     Defect("prepared", work=_prepared),
-    _checks("def check_a():\n    if os.path.exists(@):\n        assert open(@).read() == ~"),
+    _checks("def check_a():\n    if os.path.exists({p}):\n        assert open({p}).read() == {w}"),
     _checks("def check_a():\n    for f in os.listdir('/app'):\n        assert f != 'wrong'"),
     _checks(
-        "def check_a():\n    try:\n        assert open(@).read() == ~\n"
+        "def check_a():\n    try:\n        assert open({p}).read() == {w}\n"
         "    except OSError:\n        print('not there')"
     ),
     _script(
@@ -135,8 +135,8 @@ NOP_PASSES = (
     ),
     _checks("def check_a():\n    assert os.listdir('/app/data')"),
     _checks(
-        "@unittest.skipUnless(os.path.exists(@), 'nothing there')\n"
-        "def check_a():\n    assert open(@).read() == ~",
+        "@unittest.skipUnless(os.path.exists({p}), 'nothing there')\n"
+        "def check_a():\n    assert open({p}).read() == {w}",
         make="unittest",
     ),
     _script(f"grep -c . ~ > /logs/verifier/lines && echo 1 > {_REWARD}"),
@@ -202,7 +202,7 @@ NO_IMAGE = (
     _replaced(
         "environment/Dockerfile", "WORKDIR /app", "COPY entry.sh /usr/local/bin/\nWORKDIR /app"
     ),
-    _replaced("environment/Dockerfile", "COPY data/", "FETCH data/"),
+    _replaced("environment/Dockerfile", "COPY data/", "COPY --from=builder /data/"),
 )
 MISSING_TOOL = (
     _step("tabulate-csv --help >/dev/null", is_first=True),

@@ -38,17 +38,17 @@ def _put(path: str, wrap: Callable[[bytes], bytes], secret: str = SOLUTION) -> D
 
 def _tar(data: bytes) -> bytes:
     target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+    with tarfile.open(fileobj=target, mode="w") as archive:
         entry = tarfile.TarInfo("project/fix.sh")
         entry.size = len(data)
         archive.addfile(entry, io.BytesIO(data))
-    return target.getvalue()
+    return gzip.compress(target.getvalue(), mtime=0)
 
 
 def _zip(data: bytes) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("old/fix.sh", data)
+        archive.writestr(zipfile.ZipInfo("old/fix.sh", (2025, 1, 1, 0, 0, 0)), data)
     return target.getvalue()
 
 

@@ -191,8 +191,9 @@ def first_in_first_out(rng: Random) -> Work:
 `/app/data/moves.csv` (`move,kind,article,pieces,price`) lists what came `in` (bought at `price`
 each) and went `out` (sold at `price` each). What is sold is always the oldest stock of that
 article. Write `/app/out/profit.csv` with the header `move,article,profit`: for each `out` in order
-what it earned minus what its pieces had cost. Write `/app/out/stock.json`: per article what is left, as an object
-with `pieces` and `worth` (at the prices paid); articles without a rest have zeros.
+what it earned minus what its pieces had cost. Write `/app/out/stock.json`: per article what is
+left, as an object with `pieces` and `worth` (at the prices paid); articles without a rest have
+zeros.
 """,
         data={"moves.csv": as_csv([("move", "kind", "article", "pieces", "price"), *moves])},
         solve="mkdir -p out\n"

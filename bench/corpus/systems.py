@@ -51,14 +51,19 @@ client with the sum of all its sales (0 without any), the largest sum first, equ
 Write `/app/out/idle.txt`: the names of clients without a sale, one per line, sorted.
 """,
         data={"shop.db": database.serialize()},
-        solve="mkdir -p out\n"
-        + python("""
-import csv, sqlite3
+        solve="mkdir -p out && python3 /solution/spent.py",
+        helpers={
+            "spent.py": b"""\
+import csv
+import sqlite3
+from collections import Counter
+
 shop = sqlite3.connect("file:/app/data/shop.db?mode=ro&immutable=1", uri=True)
-rows = [
-    (name, place, sum(c for (c,) in shop.execute("SELECT cents FROM sale WHERE client = ?", (id,))))
-    for id, name, place in shop.execute("SELECT id, name, place FROM client").fetchall()
-]
+spent = Counter()
+for client, cents in shop.execute("SELECT client, cents FROM sale"):
+    spent[client] += cents
+clients = shop.execute("SELECT id, name, place FROM client")
+rows = [(name, place, spent[number]) for number, name, place in clients]
 rows.sort(key=lambda row: (-row[2], row[0]))
 with open("out/spent.csv", "w", newline="") as target:
     writer = csv.writer(target, lineterminator="\\n")
@@ -66,7 +71,8 @@ with open("out/spent.csv", "w", newline="") as target:
     writer.writerows(rows)
 with open("out/idle.txt", "w") as target:
     target.writelines(name + "\\n" for name, _, total in sorted(rows) if total == 0)
-"""),
+"""
+        },
         outputs={
             "/app/out/spent.csv": as_csv(
                 [("name", "place", "cents"), *((n, p, c) for c, n, p in best)]
@@ -143,8 +149,6 @@ def repaired_build(rng: Random) -> Work:
         instruction="""\
 `make` in `/app/data/book` shall build `/app/out/book.txt`: the files of `src/` in order of their
 names, all in capitals, one after another. The Makefile has mistakes. Repair it and build the book.
-Deliver the repaired Makefile as `/app/out/Makefile`, too: where `src/` is there and
-`/app/out/book.txt` is not, `make -f /app/out/Makefile` must build the book again.
 """,
         data={
             "book/Makefile": (head + "\n".join(broken)).encode(),
@@ -155,29 +159,8 @@ Deliver the repaired Makefile as `/app/out/Makefile`, too: where `src/` is there
 cd /app/data/book
 sed -i 's/{names[1]}[.]text/{names[1]}.txt/; s/tr a-z a-z/tr a-z A-Z/' Makefile
 make -s
-cp Makefile /app/out/Makefile
 """,
         outputs={"/app/out/book.txt": b"".join(parts.values()).upper()},
-        more_checks="""
-
-import shutil
-import subprocess
-
-
-def check_the_makefile_builds():
-    book = content("/app/out/book.txt")
-    shutil.copytree("/app/data/book/src", "/tmp/again/src")
-    os.rename("/app/out/book.txt", "/tmp/book.txt")
-    for folder in ("/tmp/again", "/app/out"):
-        os.chmod(folder, 0o777)
-    try:
-        subprocess.run(
-            ["make", "-s", "-f", "/app/out/Makefile"], cwd="/tmp/again", user="nobody", check=True
-        )
-        assert content("/app/out/book.txt") == book, "it builds something else"
-    finally:
-        shutil.copy("/tmp/book.txt", "/app/out/book.txt")
-""",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -31,7 +32,7 @@ def picked_members(rng: Random) -> Work:
     """Members of an archive that a list names, laid out under new names."""
     members = {f"{p}/{w}.txt": _text(rng) for p in PLACES[:4] for w in some(rng, WORDS, 4, 6)}
     target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as archive:
+    with tarfile.open(fileobj=target, mode="w") as archive:
         for path, data in members.items():
             entry = tarfile.TarInfo(path)
             entry.size = len(data)
@@ -47,7 +48,10 @@ def picked_members(rng: Random) -> Work:
 each under its path with every `/` replaced by `_`, content unchanged. Names that the archive does
 not hold go to `/app/out/absent.txt`, one per line, sorted.
 """,
-        data={"store.tar.gz": target.getvalue(), "wanted.txt": as_lines(listed)},
+        data={
+            "store.tar.gz": gzip.compress(target.getvalue(), mtime=0),
+            "wanted.txt": as_lines(listed),
+        },
         packages=("python3", "tar", "gzip"),
         solve="""\
 mkdir -p out
