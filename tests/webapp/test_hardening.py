@@ -1,0 +1,79 @@
+"""A hardened child in the database, and the command that makes it."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from evolution.hardening import NAME
+from tests.evolution.real_sandbox import orders
+from tests.evolution.test_hardening import shared
+from webapp.lifecycle import VerificationStatus
+from webapp.models import Environment, EnvironmentKind, Event
+from webapp.services.environments import import_seed, load_mutation, load_subject
+from webapp.services.revisions import add_revision
+from webapp.store import load_bundle
+
+
+def revised() -> tuple[Environment, Environment]:
+    parent, _ = import_seed(shared(), name="orders", origin="a test")
+    child, is_new = add_revision(
+        parent, orders(), operator=NAME, title="Verifier hardened: apart", why="It was cheated."
+    )
+    assert is_new
+    return parent, child
+
+
+@pytest.mark.django_db
+def test_a_revision_claims_no_difficulty() -> None:
+    parent, child = revised()
+    assert child.parent == parent
+    assert (child.generation, child.path) == (1, f"{parent.path}.000")
+    assert child.is_revision
+    assert not parent.is_revision
+    assert (child.direction, child.aspect, child.effect, child.effort) == ("", "", "", "")
+    assert (child.demands, child.sequence) == (parent.demands, parent.sequence)
+    assert child.kind == EnvironmentKind.IMPORTED, "as much is asked of it as of its parent"
+    assert load_bundle(child) == orders()
+    assert load_mutation(child) is None
+    assert load_subject(child).generation == 1
+    assert child.change_rates["parent"]["instruction"] == 0.0
+    assert child.change_rates["parent"]["verification"] > 0.0
+    parent.lineage.refresh_from_db()
+    assert (parent.lineage.node_count, parent.lineage.max_generation) == (2, 1)
+    event = Event.objects.get(kind="environment.revised")
+    assert event.environment == child
+
+
+@pytest.mark.django_db
+def test_the_same_revision_twice_is_one() -> None:
+    parent, child = revised()
+    again, is_new = add_revision(parent, orders(), operator=NAME, title="Again", why="")
+    assert (again, is_new) == (child, False)
+
+
+@pytest.mark.slow
+@pytest.mark.bubblewrap
+@pytest.mark.django_db(transaction=True)
+def test_the_command_makes_and_verifies_a_child() -> None:
+    parent, _ = import_seed(shared(), name="orders", origin="a test")
+    safe, _ = import_seed(orders(), name="safe", origin="a test")
+    out = StringIO()
+    with pytest.raises(CommandError, match="1 of 2 have no hardened child"):
+        call_command("evolve", "--harden", "orders", str(safe.pk), "--json", stdout=out)
+    first, second = json.loads(out.getvalue().splitlines()[-1])["hardened"]
+    assert (first["end"], first["verification"]) == ("accepted", VerificationStatus.VALID)
+    assert "a .pth file" in first["refused"]
+    child = Environment.objects.get(pk=first["child"])
+    assert (child.parent, child.operator) == (parent, NAME)
+    assert child.current_verification is not None
+    answers = {gate.gate: gate.status for gate in child.current_verification.gates.all()}
+    assert answers["exploits"] == "passed"
+    assert answers["novel"] == "not_applicable"
+    assert (second["end"], second["child"]) == ("exhausted", None)
+    assert second["reason"] == "no cheat that is known is rewarded here"
+    assert Event.objects.filter(kind="environment.not_hardened", environment=safe).exists()
