@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-THRESHOLD = 5
+THRESHOLD = 10
 """Faults in a row, over all callers, after which an endpoint is left alone."""
 
-FIRST_PAUSE = 30.0
+FIRST_PAUSE = 5.0
 """Seconds of the first pause; each further one in a row is twice as long."""
 
 LONGEST_PAUSE = 600.0
+
+PROBING = 1.0
+"""Seconds after which to ask again while the call that decides is under way."""
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class Breaker:
         if now < self.open_until:
             return self.open_until - now
         if self.is_probing:
-            return FIRST_PAUSE
+            return PROBING
         self.is_probing = True
         return None
 

@@ -107,7 +107,7 @@ async def place_call(desk: Desk, call: Call) -> ModelResponse:
             assert ended.response is not None
             return ended.response
         wait = wait_seconds(ended.fault, call.key, number, backoff)
-        bound = PAID_ATTEMPTS if ended.fault.outcome is CallOutcome.TOO_LARGE else attempts
+        bound = PAID_ATTEMPTS if ended.fault.is_paid else attempts
         is_over = number >= min(bound, attempts) or time.monotonic() + wait > ends_at
         if is_over or not ended.fault.is_retried:
             # Without a cause: what the client raised may hold the request with its key.
@@ -276,7 +276,7 @@ def _not_asked(spec: ModelSpec, response: ModelResponse) -> Fault | None:
     if wanted == "*" or not rest or _VERSION.fullmatch(rest):
         return None
     reason = f"another model answers: {said} (if it may, add the option answers_as={said})"
-    return Fault(CallOutcome.MALFORMED, reason, is_lasting=True)
+    return Fault(CallOutcome.MALFORMED, reason, is_paid=True)
 
 
 def _bare(name: str) -> str:

@@ -25,7 +25,7 @@ WAIT_CAP = 60.0
 """Seconds between two attempts at most."""
 
 PAID_ATTEMPTS = 2
-"""How often a call is made whose answer had no end: each one is paid for."""
+"""How often a call is made whose answer came and is of no use: each one is paid for."""
 
 RETRIED = frozenset(
     {
@@ -42,12 +42,16 @@ RETRIED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an attempt brought no answer. `is_lasting`: only the operator can change it."""
+    """Why an attempt brought no answer.
+
+    `is_lasting`: only the operator can change it. `is_paid`: a whole answer was paid for.
+    """
 
     outcome: CallOutcome
     reason: str
     retry_after: float | None = None
     is_lasting: bool = False
+    is_paid: bool = False
 
     @property
     def is_retried(self) -> bool:
@@ -58,7 +62,12 @@ class Fault:
 def classify(error: BaseException, exchange: Exchange, now: datetime | None = None) -> Fault:
     """What an attempt's exception means; the exchange's own finding comes first."""
     if exchange.outcome is not None:
-        return Fault(exchange.outcome, exchange.reason, is_lasting=300 <= exchange.status < 400)
+        return Fault(
+            exchange.outcome,
+            exchange.reason,
+            is_lasting=300 <= exchange.status < 400,
+            is_paid=exchange.outcome is CallOutcome.TOO_LARGE,
+        )
     if isinstance(error, ai.ModelAPIError):
         return _of_api(error, exchange, now or datetime.now(UTC))
     if isinstance(error, TimeoutError):

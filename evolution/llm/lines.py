@@ -28,6 +28,9 @@ CONCURRENCY = 4
 """Calls at once to one endpoint, unless the operator says otherwise."""
 
 
+PATIENCE = 20.0
+"""Seconds for which a call waits for an endpoint that is left alone, before it is given up."""
+
 TALKATIVE = ("httpx2", "httpcore2", "openai", "anthropic", "google_genai")
 """Loggers that write down whole requests and headers below the level of warnings."""
 
@@ -56,13 +59,9 @@ class Line:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait for a turn; CircuitOpen when the endpoint is left alone."""
+        """Wait for a turn; CircuitOpen when the endpoint is left alone for long."""
         async with self._slots:
-            while (pause := self.next_at - time.monotonic()) > 0:
-                await asyncio.sleep(pause)
-            refused = self.breaker.refusal(time.monotonic())
-            if refused is not None:
-                raise CircuitOpen(refused)
+            await self._turn()
             if self.per_minute:
                 self.next_at = max(self.next_at, time.monotonic()) + 60 / self.per_minute
             try:
@@ -70,6 +69,19 @@ class Line:
             finally:
                 # Who came to an end has told the breaker so; who was cancelled has not.
                 self.breaker.abandoned()
+
+    async def _turn(self) -> None:
+        """Wait until the next request may start; CircuitOpen when that takes too long."""
+        patient_until = time.monotonic() + PATIENCE
+        while True:
+            while (pause := self.next_at - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
+            refused = self.breaker.refusal(time.monotonic())
+            if refused is None:
+                return
+            if time.monotonic() + refused > patient_until:
+                raise CircuitOpen(refused)
+            await asyncio.sleep(refused)
 
     def hold(self, seconds: float) -> None:
         """The endpoint asked everyone to wait."""

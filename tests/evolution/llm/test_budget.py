@@ -53,7 +53,7 @@ def test_the_breaker_opens_after_faults_in_a_row_and_probes_once() -> None:
     assert breaker.refusal(FIRST_PAUSE) is None
     assert breaker.refusal(FIRST_PAUSE) is not None, "one call decides, the others wait"
     breaker.failed(FIRST_PAUSE)
-    assert breaker.refusal(FIRST_PAUSE) == 2 * FIRST_PAUSE
+    assert breaker.refusal(FIRST_PAUSE) == 2 * FIRST_PAUSE, "twice as long as before"
     assert breaker.refusal(3 * FIRST_PAUSE) is None
     breaker.succeeded()
     assert breaker.refusal(3 * FIRST_PAUSE) is None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 
 import pytest
 
+from evolution.llm.breaker import FIRST_PAUSE, THRESHOLD
 from evolution.llm.calls import CallFailed, CallOutcome, ModelUnavailable, Usage
+from evolution.llm.endpoints import parse_spec
 from evolution.llm.faults import RETRY_AFTER_CAP, Fault, retry_after_seconds, wait_seconds
 from tests.evolution.llm.endpoint import (
     Act,
@@ -130,7 +133,6 @@ LASTING: list[tuple[str, Act, CallOutcome, str]] = [
         CallOutcome.BAD_REQUEST,
         "never followed",
     ),
-    ("another model", say("x", model="other"), CallOutcome.MALFORMED, "answers_as=other"),
 ]
 
 
@@ -218,15 +220,28 @@ def test_nobody_there_costs_nothing() -> None:
 
 
 def test_an_endpoint_that_fails_on_and_on_is_left_alone() -> None:
-    with endpoint(*[fail(500)] * 9) as script, way_to(script) as way:
-        for place in "ab":
-            with pytest.raises(ModelUnavailable):
-                way.ask(place=place)
+    with endpoint(*[fail(500)] * 30) as script, way_to(script, "attempts=20") as way:
+        # Pauses of 5, 10 and 20 seconds would be sat out: let them be behind us.
+        way.lines.line(parse_spec(f"{script.url} tiny")).breaker.pauses = 3
         with pytest.raises(ModelUnavailable, match="left alone for") as caught:
-            way.ask(place="c")
-    assert caught.value.outcome is CallOutcome.CIRCUIT_OPEN
-    assert len(script.requests) == 5
+            way.ask()
+        assert caught.value.outcome is CallOutcome.CIRCUIT_OPEN
+        seen = len(script.requests)
+        started = time.monotonic()
+        with pytest.raises(ModelUnavailable, match="left alone for"):
+            way.ask(place="elsewhere")
+        assert time.monotonic() - started < 5
+    assert len(script.requests) == seen < 20
     assert way.log.calls[-1].outcome is CallOutcome.CIRCUIT_OPEN
+    assert way.log.calls[-1].usage == Usage()
+
+
+def test_a_short_pause_is_sat_out() -> None:
+    with endpoint(*[fail(500)] * THRESHOLD) as script, way_to(script, "attempts=20") as way:
+        started = time.monotonic()
+        assert way.ask() == "well done"
+        assert time.monotonic() - started >= FIRST_PAUSE
+    assert len(script.requests) == THRESHOLD + 1
 
 
 @pytest.mark.parametrize(
@@ -257,3 +272,21 @@ def test_waits_double_with_a_jitter_that_is_always_the_same_and_have_a_cap() -> 
     assert wait_seconds(asked, "key", 1, 1.0) == 7.0
     for_ever = Fault(CallOutcome.RATE_LIMITED, "no", retry_after=10**9)
     assert wait_seconds(for_ever, "key", 1, 1.0) == RETRY_AFTER_CAP
+
+
+def test_another_models_answer_is_not_taken_unless_the_operator_says_so() -> None:
+    other = say("well done", model="vendor/other-7b")
+    with endpoint(other, other, other) as script, way_to(script) as way:
+        with pytest.raises(ModelUnavailable, match="add the option answers_as=vendor/other-7b"):
+            way.ask()
+        assert len(script.requests) == 2, "each answer is paid for"
+        assert way.log.spent() == Usage(200, 40, 0, pytest.approx(0.0006))
+    with endpoint(other) as script, way_to(script, "answers_as=vendor/other-7b") as way:
+        assert way.ask() == "well done"
+
+
+@pytest.mark.parametrize("said", ["tiny-2026-11-13", "models/tiny", "TINY", "tiny:latest"])
+def test_a_version_of_the_model_is_the_model(said: str) -> None:
+    with endpoint(say("well done", model=said)) as script, way_to(script) as way:
+        assert way.ask() == "well done"
+    assert len(script.requests) == 1
