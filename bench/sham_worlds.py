@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -34,13 +35,20 @@ class World:
 
     @property
     def outputs(self) -> tuple[SandboxFile, ...]:
-        """The files that its solution leaves, told of by name in the instruction."""
+        """The files that its solution leaves, told of by a name that no file of the image has."""
         oracle = self.subject.oracle
         state = oracle.result.state if oracle else None
-        said = [f for f in state or () if f.data and f.path.rsplit("/", 1)[-1] in self.told]
+        taken = {file.path.rsplit("/", 1)[-1] for file in self.bundle.folder("environment")}
+        said = tuple(
+            file
+            for file in state or ()
+            if (base := file.path.rsplit("/", 1)[-1]) not in taken
+            and file.data
+            and re.search(rf"[`/]{re.escape(base)}`", self.told)
+        )
         if not said:
-            raise NotHere("no output is told of by its name")
-        return tuple(said)
+            raise NotHere("no output is told of by a name of its own")
+        return said
 
     @property
     def inputs(self) -> tuple[tuple[SandboxFile, str], ...]:

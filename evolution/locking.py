@@ -1,8 +1,9 @@
 """Tests that are locked: what a solver left running, lying about or set has no say in them.
 
 For tests that have to run where the solver worked. A prelude is put into `tests/test.sh` behind
-its first line: it ends the solver's processes, removes rewards that are there already, searches
-programs in the system's folders first, and keeps Python and pytest from loading what lies about.
+its first line: it ends the solver's processes, removes rewards that are there already and links
+that lead to the tests, searches programs in the system's folders first, and keeps Python and pytest
+from loading what lies about.
 The script itself stays as it is but for `exec` before Python, which would pass the prelude by.
 """
 
@@ -53,6 +54,16 @@ done
 _CLEAR = """\
 rm -rf /logs/verifier/reward.txt /logs/verifier/reward.json /logs/verifier/ctrf.json
 rm -f /etc/ld.so.preload 2>/dev/null || :
+"""
+_LINKS = """\
+find / \\( -path /proc -o -path /sys -o -path /dev -o -path /usr -o -path /etc -o -path /tests \\
+    -o -path /ratchet-toolchain \\) -prune \\
+    -o -type l \\( -lname '*tests*' -o -lname '*/logs*' -o -lname '*..*' -o -lname / \\) -print \\
+    2>/dev/null | while IFS= read -r lock_one; do
+    case $(readlink -f "$lock_one") in
+    / | /tests | /tests/* | /logs | /logs/verifier | /logs/verifier/*) rm -f "$lock_one" ;;
+    esac
+done || :
 """
 _PYTHON = """\
 unset LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH PYTHONHOME PYTHONSTARTUP PERL5LIB PERL5OPT CDPATH
@@ -106,7 +117,7 @@ def locked(bundle: Bundle, lock: Lock = Lock.TIGHT, *, ends_processes: bool = Tr
     head, _, rest = file.data.decode().partition("\n")
     parts = [MARK, _PATH.rstrip()]
     parts += [_END.rstrip()] if ends_processes else []
-    parts += [_CLEAR.rstrip(), _PYTHON.rstrip()]
+    parts += [_CLEAR.rstrip(), _LINKS.rstrip(), _PYTHON.rstrip()]
     if execution.preamble(bundle) is None:  # the toolchain keeps pytest apart by itself
         parts.append(_PYTEST.format(options=_options(bundle, rest)).rstrip())
         if lock is Lock.TIGHT:
