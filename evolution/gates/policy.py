@@ -43,12 +43,12 @@ COLUMNS = (
 TABLE: dict[str, tuple[Reach, Reach, Reach, Reach]] = {
     #                   imported: quick, full; made: quick, full
     "format": (_B, _B, _B, _B),
-    "sequence": (_A, _A, _B, _B),
     "novel": (_A, _A, _B, _B),
     "leak": (_A, _A, _B, _B),
     "build": (_B, _B, _B, _B),
     "oracle": (_B, _B, _B, _B),
     "nop": (_B, _B, _B, _B),
+    "sequence": (_A, _A, _B, _B),
     "demand": (_A, _A, _B, _B),
     "contract": (_A, _A, _B, _B),
     "headroom": (_A, _A, _B, _B),

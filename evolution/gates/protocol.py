@@ -47,13 +47,17 @@ Check = Callable[[Case], Steps]
 
 STATIC: tuple[tuple[str, Callable[[Case], GateResult]], ...] = (
     (format.GATE, format.check),
-    (sequence.GATE, sequence.check),
     (novel.GATE, novel.check),
     (leak.GATE, leak.check),
 )
+FORESEEN: tuple[tuple[str, Callable[[Case], GateResult | None]], ...] = (
+    (sequence.GATE, sequence.foreseen),
+)
+"""Failures that the files alone give away, of gates that are asked in their turn otherwise."""
 STEPWISE: tuple[tuple[str, Check], ...] = (
     (oracle.GATE, oracle.check),
     (nop.GATE, nop.check),
+    (sequence.GATE, sequence.check),
     (demand.GATE, demand.check),
     (contract.GATE, contract.check),
     (headroom.GATE, headroom.check),
@@ -142,14 +146,15 @@ class _Protocol:
     def ask_all(self) -> Verdict:
         """The gates in their order, to the first of the cheap ones that does not pass."""
         case = self.case
-        for name, judge in STATIC:
-            if case.is_asked(name) and not self._is_open(judge(case)):
+        for name, judge in (*STATIC, *FORESEEN):
+            said = judge(case) if case.is_asked(name) else None
+            if said is not None and not self._is_open(said):
                 return verdict_of(self.answers)
         built, self.images = build.check(case, self.runner)
         if not self._is_open(built):
             return verdict_of(self.answers)
         for name, check in STEPWISE:
-            if case.is_asked(name) and not all(map(self._is_open, self._settle(((name, check),)))):
+            if not all(map(self._is_open, self._settle(((name, check),)))):
                 return verdict_of(self.answers)
         for result in self._settle(TOGETHER):
             self._is_open(result)
@@ -164,6 +169,8 @@ class _Protocol:
 
     def _settle(self, gates: Iterable[tuple[str, Check]]) -> list[GateResult]:
         """What these gates answer, or have answered before, in their order."""
+        said = {answer.gate for answer in self.answers}
+        gates = ((name, check) for name, check in gates if name not in said)
         checks = {name: check for name, check in gates if self.case.is_asked(name)}
         keys = {name: question(name, self.case, self.images) for name in checks}
         known = {name: self._recall(name, keys[name]) for name in checks}

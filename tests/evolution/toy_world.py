@@ -159,6 +159,8 @@ class MoreWords(Operator):
                 SandboxFile("instruction.md", f"Write {number + 1} words, {notch}.\n".encode()),
             ]
         )
+        if self.direction is Direction.SCENARIO:
+            child = child.with_files([SandboxFile("environment/word.txt", f"{word}\n".encode())])
         index = 0 if self.direction is not Direction.LENGTH else len(subject.sequence)
         edit = SequenceEdit(KIND_OF_DIRECTION[self.direction], index, self._pair(subject, word))
         demand = Demand(

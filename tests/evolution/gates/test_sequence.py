@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from evolution.contracts import GateResult, GateStatus, Mutation, StepConfig
-from evolution.directions import Direction
+from evolution.contracts import GateResult, GateStatus, Mutation, OracleFacts, StepConfig
+from evolution.directions import Direction, Effect
 from evolution.gates import sequence
 from evolution.gates.case import Case, candidate
 from evolution.operators.base import Kind, Operator
 from evolution.operators.registry import OPERATORS
 from evolution.sequence import EditKind, Pair, SequenceEdit, apply_edit
+from sandbox.contracts import Outcome, SandboxFile, Trace, TrialResult
 from tests.evolution.operators.subjects import small
 
 PARENT = small()
@@ -26,14 +28,27 @@ def made(direction: Direction) -> Mutation:
 
 
 def judged(mutation: Mutation) -> GateResult:
-    return sequence.check(candidate(PARENT, mutation, StepConfig(seed=1)))
+    """What the files say against it."""
+    answer = sequence.foreseen(candidate(PARENT, mutation, StepConfig(seed=1)))
+    assert answer is not None
+    return answer
+
+
+def result(*left: SandboxFile, **seen: Any) -> TrialResult:
+    """A traced run that passed."""
+    return TrialResult(Outcome.PASS, state=left, trace=Trace(**seen))
+
+
+def seen(mutation: Mutation, child: TrialResult, parent: TrialResult) -> GateResult:
+    """What the runs say, too."""
+    return sequence.judge(PARENT, mutation, child, parent)
 
 
 @pytest.mark.parametrize("one", WRAPPERS, ids=lambda one: one.name)
 def test_every_wrapper_does_what_it_declares(one: Operator) -> None:
     assert one.applies_to(PARENT) is None
-    answer = judged(one.apply(PARENT, one.notches[-1], random.Random(2)))
-    assert answer.status is GateStatus.PASSED, answer.reason
+    mutation = one.apply(PARENT, one.notches[-1], random.Random(2))
+    assert sequence.foreseen(candidate(PARENT, mutation, StepConfig(seed=1))) is None
 
 
 def test_a_direction_with_another_edit_is_refused() -> None:
@@ -84,6 +99,95 @@ def test_a_new_step_without_new_work_is_refused() -> None:
     assert "the reference solution is as before" in answer.reason
 
 
+def test_a_scenario_that_is_only_told_is_none_unless_it_is_about_what_is_seen() -> None:
+    scenario = made(Direction.SCENARIO)
+    parent = PARENT.bundle
+    kept = [f for f in scenario.child.files if not f.path.startswith("environment/")]
+    same = [f for f in parent.files if f.path.startswith("environment/")]
+    told = replace(scenario, child=type(parent).of([*kept, *same]))
+    assert "what the solver meets is as before" in judged(told).reason
+    demand = replace(told.demand, effect=Effect.OBSERVATION)
+    about = candidate(PARENT, replace(told, demand=demand), StepConfig(seed=1))
+    assert sequence.foreseen(about) is None
+
+
+INPUT, REPORT, LIST = "/app/data/in.csv", "/app/out/report.json", "/app/out/list.tsv"
+BEFORE = result(
+    SandboxFile(REPORT, b"1"),
+    read=(INPUT, "/tmp/x"),
+    written=(REPORT, "/tmp/x"),
+    commands=(("sort", INPUT),),
+)
+ONE_MORE = result(
+    SandboxFile(REPORT, b"1"),
+    SandboxFile(LIST, b"2"),
+    read=(INPUT, REPORT),
+    written=(REPORT, LIST),
+    commands=(("sort", INPUT), ("sha256sum", REPORT)),
+)
+ANOTHER_WORLD = result(
+    SandboxFile(REPORT, b"1"),
+    read=(INPUT, "/app/spool/in.csv.enc", "/tmp/y"),
+    written=(INPUT, REPORT, "/tmp/y"),
+    commands=(("iconv", "/app/spool/in.csv.enc"), ("sort", INPUT)),
+)
+OTHER_TOOLS = result(
+    SandboxFile(REPORT, b"1"), read=(INPUT,), written=(REPORT,), commands=(("awk", INPUT),)
+)
+
+
+@pytest.mark.parametrize(
+    ("direction", "child", "said"),
+    [
+        (Direction.LENGTH, ONE_MORE, ""),
+        (Direction.LENGTH, ANOTHER_WORLD, "nothing else is left, and no earlier work read"),
+        (Direction.LENGTH, OTHER_TOOLS, "nothing else is left, and no earlier work read"),
+        (Direction.SCENARIO, ANOTHER_WORLD, ""),
+        (Direction.SCENARIO, ONE_MORE, f"a step is added: it reads {REPORT} and leaves {LIST}"),
+        (Direction.SCENARIO, OTHER_TOOLS, "skills do: sort used no more"),
+        (Direction.SKILL, OTHER_TOOLS, ""),
+        (Direction.SKILL, ONE_MORE, f"a step is added: it reads {REPORT} and leaves {LIST}"),
+    ],
+)
+def test_what_was_done_has_to_fit_the_direction(
+    direction: Direction, child: TrialResult, said: str
+) -> None:
+    mutation = made(direction)
+    mutation = replace(mutation, demand=replace(mutation.demand, effect=Effect.SOLUTION))
+    answer = seen(mutation, child, BEFORE)
+    assert answer.status is (GateStatus.FAILED if said else GateStatus.PASSED)
+    assert said in answer.reason
+    assert not answer.reason.endswith("could not be followed")
+
+
+def test_a_budget_may_be_weighed_by_a_step_of_its_own() -> None:
+    mutation = made(Direction.SKILL)
+    budget = replace(mutation, demand=replace(mutation.demand, effect=Effect.BUDGET))
+    assert seen(budget, ONE_MORE, BEFORE).status is GateStatus.PASSED
+
+
+def test_runs_that_could_not_be_followed_leave_it_to_the_files() -> None:
+    blind = replace(ANOTHER_WORLD, trace=Trace(is_complete=False))
+    for child, parent in ((blind, BEFORE), (ANOTHER_WORLD, replace(BEFORE, trace=None))):
+        answer = seen(made(Direction.LENGTH), child, parent)
+        assert answer.status is GateStatus.PASSED
+        assert answer.reason.endswith("what the solutions did could not be followed")
+
+
+def test_a_parents_run_is_made_where_none_is_known() -> None:
+    unknown = replace(PARENT, oracle=None)
+    asked = next(sequence.check(candidate(unknown, made(Direction.LENGTH), StepConfig(seed=1))))
+    assert [ask.solver for ask in asked] == ["oracle", "parent_oracle"]
+    assert all(ask.spec.is_traced and ask.spec.keep_state for ask in asked)
+    known = replace(PARENT, oracle=OracleFacts(BEFORE, 0.1, None))
+    steps = sequence.check(candidate(known, made(Direction.LENGTH), StepConfig(seed=1)))
+    assert [ask.solver for ask in next(steps)] == ["oracle"]
+
+
 def test_a_seed_has_no_direction() -> None:
-    answer = sequence.check(Case(PARENT, StepConfig(seed=1)))
+    case = Case(PARENT, StepConfig(seed=1))
+    assert sequence.foreseen(case) is None
+    with pytest.raises(StopIteration) as end:
+        next(sequence.check(case))
+    answer: GateResult = end.value.value
     assert answer.status is GateStatus.NOT_APPLICABLE
