@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from queue import Empty
 
@@ -60,10 +61,8 @@ def diagnose() -> Iterator[Finding]:
         check_images,
         check_sandbox,
         check_places,
-        check_models,
     )
-    for check in checks:
-        found = check()
+    for found in chain((check() for check in checks), check_models()):
         # Paths and answers of others may hold anything; a terminal and a log are shown none of it.
         yield replace(found, text=plain(found.text), remedy=plain(found.remedy))
 
@@ -228,13 +227,15 @@ def check_places() -> Finding:
     return Finding("places", Level.OK, text)
 
 
-def check_models() -> Finding:
-    """Which models are configured; no key is ever shown."""
+def check_models() -> Iterator[Finding]:
+    """Whether each configured model answers; no key is ever shown."""
     if not settings.RATCHET_MODELS:
         text = "none configured; the procedural author needs none"
-        return Finding("models", Level.OK, text)
-    count = len(settings.RATCHET_MODELS.split(","))
-    return Finding("models", Level.OK, f"{count} configured")
+        yield Finding("models", Level.OK, text)
+        return
+    from webapp import model_diagnosis  # loads the clients of the providers
+
+    yield from model_diagnosis.check_models()
 
 
 def _one_line(error: BaseException) -> str:

@@ -15,17 +15,17 @@ from django.conf import settings
 
 from evolution.agents.means import Means
 from evolution.authors.llm import LlmAuthor
-from evolution.llm.budget import Budget
+from evolution.llm.budget import Budget, Limits
 from evolution.llm.calls import CallLog
 from evolution.llm.endpoints import ModelConfigError, ModelTable, parse_models
 from evolution.llm.gateway import Gateway
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, parse_prices
 from evolution.ports import Author
-from webapp import wiring
+from webapp import model_forecast, wiring
 from webapp.adapters.workbench import SandboxWorkbench
 from webapp.models import EvolutionRun, EvolutionStep
-from webapp.selectors.spend import seconds_at_work
+from webapp.selectors.spend import recorded_by_role, seconds_at_work
 from webapp.services.budgets import budget_of
 
 
@@ -52,13 +52,14 @@ def prices() -> Prices:
 
 def gateway(log: CallLog, run: EvolutionRun | None = None) -> Gateway:
     """A way to the models, within the budget of `run`. Raises ModelConfigError."""
+    is_replay = run is not None and run.replay_of_id is not None
     return Gateway(
-        model_table(),
+        parse_models(settings.RATCHET_MODELS) if is_replay else model_table(),
         log,
         lines(),
         budget=None if run is None else Budget(budget_of(run), run_seconds=_clock_of(run)),
         prices=prices(),
-        is_replay=run is not None and run.replay_of_id is not None,
+        is_replay=is_replay,
     )
 
 
@@ -76,3 +77,12 @@ def _clock_of(run: EvolutionRun) -> Callable[[], float]:
     """How long a run was at work, without asking the database again and again."""
     before, started = seconds_at_work(run), time.monotonic()
     return lambda: before + time.monotonic() - started
+
+
+def forecast(steps: int, budget: Limits) -> list[str]:
+    """What a run of so many steps will take, in lines for a person. Raises ModelConfigError."""
+    recorded, basis = recorded_by_role()
+    found = model_forecast.forecast(
+        steps, budget, table=model_table(), prices=prices(), recorded=recorded, basis=basis
+    )
+    return found.lines(budget)

@@ -19,6 +19,10 @@ REASON_WIDTH = 140
 """Characters of a reason in a table; the page and `--json` have the whole."""
 
 
+WAITING_CAP = 120
+"""How much is told of why a step waits, in characters."""
+
+
 class ProgressLine:
     """One line that rewrites itself on a terminal, and a plain line now and then in a pipe."""
 
@@ -33,12 +37,15 @@ class ProgressLine:
         done = run.steps.exclude(status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
         valid = run.steps.filter(child__isnull=False).count()
         text = f"run {run.pk}: {done} of at most {total} steps, {valid} accepted"
+        waiting = run.steps.filter(status=RunStatus.QUEUED).exclude(error="").first()
+        if waiting is not None:
+            text += f"; a step waits: {waiting.error[:WAITING_CAP]}"
         if text == self._last:
             return
         self._last = text
         if self._is_terminal:
             self._out.write(f"\r{text}\033[K", ending="")
-        elif done % 5 == 0:
+        elif done % 5 == 0 or waiting is not None:
             self._out.write(text)
 
     def end(self) -> None:

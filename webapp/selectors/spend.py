@@ -9,13 +9,15 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
-from evolution.llm.calls import CallOutcome, Role
+from evolution.llm.calls import CallOutcome, Role, Usage
 from webapp.lifecycle import RunStatus, VerificationStatus
-from webapp.models import EvolutionRun, ModelCall
+from webapp.models import EvolutionRun, EvolutionStep, ModelCall
 from webapp.models.call import TO_MODELS
 
 SILENCE_SECONDS = 900.0
 """A longer silence in a run's log is no work: its workers were gone."""
+RECENT_STEPS = 200
+"""How many of the newest steps a forecast looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +189,13 @@ def budget_rows(run: EvolutionRun, spend: RunSpend) -> tuple[BudgetRow, ...]:
             )
         )
     return tuple(rows)
+
+
+def recorded_by_role() -> tuple[dict[Role, Usage], int]:
+    """What the steps that ended took of models, role by role, and how many steps that were."""
+    ended = EvolutionStep.objects.filter(
+        status=RunStatus.COMPLETED, run__author="llm", run__replay_of=None
+    ).order_by("-pk")
+    steps = list(ended.values_list("pk", flat=True)[:RECENT_STEPS])
+    rows = spend_by_role(ModelCall.objects.filter(TO_MODELS, step__in=steps))
+    return {Role(s.name): Usage(s.input_tokens, s.output_tokens) for s in rows}, len(steps)

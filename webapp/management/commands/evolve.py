@@ -6,24 +6,33 @@ import json
 import os
 import signal
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from evolution.directions import Direction, Effort
+from evolution.llm.budget import Limits
+from evolution.llm.endpoints import ModelConfigError
 from webapp import dispatch, wiring
 from webapp.adapters import inline
-from webapp.lifecycle import RunStatus
+from webapp.lifecycle import PauseReason, RunStatus
+from webapp.management.hardening import harden_all
 from webapp.management.reporting import ProgressLine, find_environments, format_table
 from webapp.models import EvolutionRun, Lineage
 from webapp.selectors.summary import summarize_run
-from webapp.services import runs
+from webapp.services import budgets, runs
 from webapp.services.errors import ServiceError
 
 EXAMPLES = """examples:
   manage.py evolve                                   every lineage, three generations
   manage.py evolve --seeds nginx-log-forensics 12 --generations 5 --children 2
   manage.py evolve --direction length --queue        on the workers; returns at once
+  manage.py evolve --author llm --budget-usd 20      by the models of RATCHET_MODELS
+  manage.py evolve --resume 7 --budget-usd 40        a run that rests goes on, with more to spend
+  manage.py evolve --harden 12                       a child whose tests refuse the known cheats
+  manage.py evolve --replay 7                        again from its stored answers, without a model
 """
 
 
@@ -42,18 +51,30 @@ class Command(BaseCommand):
         parser.add_argument("--children", type=int, default=2, help="per lineage and generation")
         parser.add_argument("--direction", action="append", choices=[d.value for d in Direction])
         parser.add_argument("--effort", choices=[e.value for e in Effort], default="low")
-        parser.add_argument("--author", choices=["procedural"], default="procedural")
+        parser.add_argument("--author", choices=runs.AUTHORS, default=runs.PROCEDURAL)
+        parser.add_argument("--budget-usd", type=float, metavar="X", help="hard stop, all calls")
+        parser.add_argument("--budget-tokens", type=int, metavar="N", help="in and out together")
+        parser.add_argument("--budget-seconds", type=float, metavar="S", help="of the run at work")
         parser.add_argument("--queue", action="store_true", help="let the workers do it")
         parser.add_argument(
             "--resume", type=int, metavar="RUN", help="go on with a paused or killed run"
+        )
+        parser.add_argument(
+            "--replay", type=int, metavar="RUN", help="repeat a run of models from its answers"
+        )
+        parser.add_argument(
+            "--harden", nargs="+", metavar="ID", help="no run: harden the verifiers of these"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; status 0 only when the run completed (or was queued, with --queue)."""
+        if options["harden"]:
+            harden_all(options["harden"], self.stdout, is_json=options["json"])
+            return
         try:
             run = self._start(options)
-        except ServiceError as error:
+        except (ServiceError, ModelConfigError) as error:
             raise CommandError(str(error)) from None
         if options["queue"]:
             self.stdout.write(f"run {run.pk} is queued; watch it at /runs/{run.pk}/")
@@ -80,15 +101,9 @@ class Command(BaseCommand):
 
     def _start(self, options: dict[str, Any]) -> EvolutionRun:
         if options["resume"]:
-            run = EvolutionRun.objects.filter(pk=options["resume"]).first()
-            if run is None:
-                raise CommandError(f"no run {options['resume']}; see /runs/")
-            if (
-                run.status != RunStatus.RUNNING
-            ):  # running: whoever worked on it was killed, or works
-                with dispatch.muted():
-                    runs.resume_run(run, None)
-            return run
+            return self._resume(options)
+        if options["replay"]:
+            return self._replay(options)
         lineages = Lineage.objects.order_by("pk")
         if options["seeds"]:
             wanted = find_environments(options["seeds"]).values("lineage")
@@ -100,11 +115,52 @@ class Command(BaseCommand):
             "children": options["children"],
             "directions": [Direction(value) for value in options["direction"] or []],
             "effort": Effort(options["effort"]),
+            "author": options["author"],
+            "budget": _budget(options),
         }
-        if options["queue"]:
-            return runs.create_run(**arguments)
-        with dispatch.muted():
-            return runs.create_run(**arguments)
+        if options["author"] == runs.LLM:
+            self._forecast(arguments)
+        return _create(options, arguments)
+
+    def _resume(self, options: dict[str, Any]) -> EvolutionRun:
+        """Go on with a run; what is given of a budget takes the place of what it had."""
+        run = _run(options["resume"])
+        given, before = _budget(options), budgets.budget_of(run)
+        budget = replace(before, **{k: v for k, v in asdict(given).items() if v is not None})
+        if run.status == RunStatus.RUNNING:  # whoever worked on it was killed, or works
+            if not given.is_open:
+                raise CommandError(f"run {run.pk} is running: pause it before its budget changes")
+            return run
+        with _silence(options):
+            runs.resume_run(run, None, None if given.is_open else budget)
+        return run
+
+    def _replay(self, options: dict[str, Any]) -> EvolutionRun:
+        """A run like another one, whose answers take the place of models."""
+        run = _run(options["replay"])
+        if run.author != runs.LLM:
+            raise CommandError(f"run {run.pk} asked no model: the same seed repeats it")
+        arguments = {
+            "name": f"{run.name}, replayed"[: runs.NAME_CAP],
+            "lineages": list(run.lineages.order_by("pk")),
+            "seed": run.seed,
+            "generations": run.generations,
+            "children": run.children,
+            "directions": [Direction(value) for value in run.directions],
+            "effort": Effort(run.effort),
+            "author": runs.LLM,
+            "replay_of": run,
+        }
+        return _create(options, arguments)
+
+    def _forecast(self, arguments: dict[str, Any]) -> None:
+        """Say on stderr what the run will take; raises ModelConfigError when it cannot start."""
+        budgets.check_budget(arguments["budget"])
+        from webapp import model_wiring  # takes seconds, and only models need it
+
+        steps = len(arguments["lineages"]) * arguments["generations"] * arguments["children"]
+        for line in model_wiring.forecast(steps, arguments["budget"]):
+            self.stderr.write(line)
 
     def _report(self, run: EvolutionRun, *, is_json: bool) -> None:
         summary = summarize_run(run).as_json()
@@ -114,4 +170,34 @@ class Command(BaseCommand):
             self.stdout.write(format_table(["figure", "value"], list(summary.items())))
         run.refresh_from_db()
         if run.status != RunStatus.COMPLETED:
-            raise CommandError(f"run {run.pk} is {run.status}, not completed: {run.error}")
+            raise CommandError(
+                f"run {run.pk} is {run.status}, not completed: {run.error}{_way(run)}"
+            )
+
+
+def _run(pk: int) -> EvolutionRun:
+    run = EvolutionRun.objects.filter(pk=pk).first()
+    if run is None:
+        raise CommandError(f"no run {pk}; see /runs/")
+    return run
+
+
+def _budget(options: dict[str, Any]) -> Limits:
+    return Limits(options["budget_usd"], options["budget_tokens"], options["budget_seconds"])
+
+
+def _silence(options: dict[str, Any]) -> AbstractContextManager[None]:
+    """Without --queue this process does the work itself, and rings for nobody."""
+    return nullcontext() if options["queue"] else dispatch.muted()
+
+
+def _create(options: dict[str, Any], arguments: dict[str, Any]) -> EvolutionRun:
+    with _silence(options):
+        return runs.create_run(**arguments)
+
+
+def _way(run: EvolutionRun) -> str:
+    """How a run that rests by itself goes on."""
+    if run.pause_reason == PauseReason.BUDGET:
+        return f"; go on with: manage.py evolve --resume {run.pk} --budget-… (a larger one)"
+    return f"; go on with: manage.py evolve --resume {run.pk}" if run.pause_reason else ""
