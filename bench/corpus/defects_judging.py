@@ -99,7 +99,7 @@ def _unordered(work: Work, rng: Random) -> Work:
         ", sorted by address",
         " Sorted by `first`.",
         ", in order of time",
-        "; in\norder of time",
+        "; in order of time",
     ):
         said = said.replace(words, "")
     return replace(separate(work), instruction=said)
