@@ -140,11 +140,24 @@ def _checked(body: bytes, kind: str, exchange: Exchange) -> bytes:
         ) from None
     if not isinstance(value, dict):
         raise _unusable(exchange, CallOutcome.MALFORMED, "the answer is no JSON object")
+    if not value.keys() & _ANSWERS:
+        raise _unusable(exchange, CallOutcome.MALFORMED, f"the answer is none{_said(value)}")
     for name in ("usage", "usageMetadata"):
         if name in value and not _is_counts(value[name]):
             del value[name]
             body = json.dumps(value).encode()
     return body
+
+
+_ANSWERS = frozenset({"choices", "content", "candidates", "promptFeedback"})
+"""What every answer has one of, whoever gives it."""
+
+
+def _said(value: dict[str, object]) -> str:
+    """The message of an error that came as an answer."""
+    error = value.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return f": {message[:200]}" if isinstance(message, str) else ""
 
 
 _COUNTS = frozenset(

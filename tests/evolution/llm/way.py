@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic_ai import Agent
 
 from evolution.llm.budget import Budget
 from evolution.llm.calls import CallLog, Role
-from evolution.llm.endpoints import parse_models
+from evolution.llm.endpoints import COMPATIBLE, ModelTable, parse_models
 from evolution.llm.gateway import Gateway
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, parse_prices
@@ -46,13 +46,19 @@ def way_to(
     prices: Prices | None = None,
     is_replay: bool = False,
     name: str = "tiny",
+    provider: str = COMPATIBLE,
 ) -> Iterator[Way]:
     """A gateway whose every role is played by the scripted endpoint."""
     url = script if isinstance(script, str) else script.url
-    options = " ".join(f"attempts=3 backoff=0 timeout=5 key_env=TINY_KEY {options}".split())
+    options = " ".join(f"attempts=3 backoff=0 timeout=6 key_env=TINY_KEY {options}".split())
     chosen = dict(word.split("=") for word in options.split())
     text = " ".join(f"{key}={value}" for key, value in chosen.items())
     table = parse_models(f"default={url} {name} {text}")
+    if provider != COMPATIBLE:
+        # The hosted ones are where they are; only a test puts them elsewhere.
+        table = ModelTable(
+            tuple((role, replace(spec, provider=provider)) for role, spec in table.entries)
+        )
     lines = Lines({"TINY_KEY": KEY})
     kept = CallMemory() if log is None else log
     known: CallLog = kept
