@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evolution.contracts import Evidence, GateResult, Mutation
+from evolution.contracts import Evidence, GateResult, GateStatus, Mutation
 from evolution.directions import Effect
 from evolution.gates import budgets, concealment
 from evolution.gates.answers import (
@@ -23,6 +23,7 @@ from evolution.gates.answers import (
     passed,
 )
 from evolution.gates.case import Case
+from evolution.gates.clerical import clerical_complaint
 from evolution.gates.desk import Ask, Steps
 from evolution.gates.specs import command_spec, oracle_asks, reference_files, solution_spec
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
@@ -58,7 +59,11 @@ def check(case: Case) -> Steps:
     evidence = [
         observe(cell.label, cell.ask, result) for cell, result in zip(cells, results, strict=True)
     ]
-    return judge(mutation, cells, results, evidence)
+    answer = judge(mutation, cells, results, evidence)
+    is_proved = answer.status is GateStatus.PASSED and mutation.demand.effect is Effect.SOLUTION
+    if is_proved and (said := clerical_complaint(mutation, results[0], results[1])):
+        return failed(GATE, said, evidence, **dict(answer.figures))
+    return answer
 
 
 def judge(
@@ -86,7 +91,7 @@ def _solution_cells(case: Case, mutation: Mutation) -> list[Cell]:
     """{full, naive} x {operator on, off}: only naive x on fails, and only on the new checks."""
     return [
         _full_on(case),
-        Cell("naive, operator on", _ask(mutation, "naive"), bites),
+        Cell("naive, operator on", _ask(mutation, "naive", keep_state=True), bites),
         *_off(case, mutation, ("full_off", "naive_off")),
     ]
 
@@ -142,9 +147,9 @@ def _full_on(case: Case) -> Cell:
     return Cell("full, operator on", oracle_asks(case)[0], _shows_new_checks)
 
 
-def _ask(mutation: Mutation, part: str) -> Ask:
+def _ask(mutation: Mutation, part: str, *, keep_state: bool = False) -> Ask:
     files = {"naive": mutation.naive, "wrong": mutation.wrong, "decoy": mutation.decoy}[part]
-    return Ask(solution_spec(mutation.child, files), part)
+    return Ask(solution_spec(mutation.child, files, keep_state=keep_state), part)
 
 
 def _off(case: Case, mutation: Mutation, names: tuple[str, ...]) -> list[Cell]:

@@ -83,6 +83,11 @@ def renamed(before: Bundle, after: Bundle) -> tuple[tuple[str, str], ...]:
     found.update(_moved(before, after))
     for one, two in _exchanged(before.instruction, after.instruction):
         found.setdefault(one, two)
+    for one, two in tuple(found.items()):
+        folder, _, base = one.rpartition("/")
+        new_folder, _, new_base = two.rpartition("/")
+        if folder == new_folder and "." in base and base != new_base:
+            found.setdefault(base, new_base)  # a script may have the folder in a variable
     pairs = sorted(found.items(), key=lambda pair: (-len(pair[0]), pair))
     return tuple(pairs[:MOST_NAMES])
 

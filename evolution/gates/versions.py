@@ -13,6 +13,7 @@ _VERSIONS = {
     "hermetic": 3,
     "mutants": 3,
     "oracle": 3,
+    "parent_solution": 3,
     "sequence": 3,
 }
 """Raised when this gate's answers change; those that are not named speak in their first one."""
