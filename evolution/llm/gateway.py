@@ -6,8 +6,9 @@ Loaded only when a model is really used: what it imports takes seconds to load.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -84,6 +85,9 @@ class Gateway:
         self._place: ContextVar[_Place | None] = ContextVar("place", default=None)
         self._recorder = ThreadPoolExecutor(1, thread_name_prefix="call-log")
         self._desk = Desk(lines, self.budget, self.prices, log, self._recorder)
+        self._under_way: set[Future[ModelResponse]] = set()
+        self._open = 0
+        self._ended = threading.Condition()
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +96,11 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
-        """Give back what the gateway holds. Nothing recorded is lost."""
+        """Give back what the gateway holds; calls still under way are cancelled and recorded."""
+        for call in tuple(self._under_way):
+            call.cancel()
+        with self._ended:
+            self._ended.wait_for(lambda: self._open == 0)
         if self._on_close is not None:
             self._recorder.submit(self._on_close)
         self._recorder.shutdown(wait=True)
@@ -156,7 +164,20 @@ class Gateway:
             request=request,
             ask=partial(_ask, wrapped, asked, is_streamed=option(spec, "stream", "no") == "yes"),
         )
-        return await asyncio.wrap_future(self._lines.submit(place_call(self._desk, call)))
+        future = self._lines.submit(self._placed(call))
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return await asyncio.wrap_future(future)
+
+    async def _placed(self, call: Call) -> ModelResponse:
+        with self._ended:
+            self._open += 1
+        try:
+            return await place_call(self._desk, call)
+        finally:
+            with self._ended:
+                self._open -= 1
+                self._ended.notify_all()
 
     def _recalled(self, known: CallRecord) -> ModelResponse:
         self.budget.count(known.usage)

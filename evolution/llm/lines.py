@@ -21,7 +21,7 @@ from pydantic_ai.models import Model
 
 from evolution.llm.breaker import Breaker
 from evolution.llm.calls import ModelSpec
-from evolution.llm.endpoints import endpoint_of, key_of, option
+from evolution.llm.endpoints import PROVIDER_KEYS, endpoint_of, key_of, option
 from evolution.llm.providers import build_model
 
 CONCURRENCY = 4
@@ -30,6 +30,9 @@ CONCURRENCY = 4
 
 PATIENCE = 20.0
 """Seconds for which a call waits for an endpoint that is left alone, before it is given up."""
+
+SHORTEST_KEY = 8
+"""Characters from which on a key is taken for a secret."""
 
 TALKATIVE = ("httpx2", "httpcore2", "openai", "anthropic", "google_genai")
 """Loggers that write down whole requests and headers below the level of warnings."""
@@ -99,6 +102,8 @@ class Lines:
         self._lines: dict[str, Line] = {}
         self._models: dict[ModelSpec, Model] = {}
         self._keys: set[str] = set()
+        for name in (name for names in PROVIDER_KEYS.values() for name in names):
+            self._remember(environment.get(name, "").strip())
         for name in TALKATIVE:
             logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -120,8 +125,7 @@ class Lines:
                 return build_model(spec, "")
             if spec not in self._models:
                 key = key_of(spec, self._environment)
-                if key:
-                    self._keys.add(key)
+                self._remember(key)
                 self._models[spec] = build_model(spec, key)
             return self._models[spec]
 
@@ -138,10 +142,15 @@ class Lines:
             return self._lines[endpoint]
 
     def redact(self, text: str) -> str:
-        """The text without any key that was ever sent."""
-        for key in self._keys:
+        """The text without any key of a provider, or that was ever sent."""
+        for key in tuple(self._keys):
             text = text.replace(key, "[key]")
         return text
+
+    def _remember(self, key: str) -> None:
+        # What is shorter is a placeholder for endpoints without keys, and stands in any text.
+        if len(key) >= SHORTEST_KEY:
+            self._keys.add(key)
 
     def close(self) -> None:
         """End the event loop; what is under way is cancelled."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -235,6 +237,41 @@ def test_a_cancelled_call_is_recorded_with_an_estimate() -> None:
     assert (call.outcome, call.reason) == (CallOutcome.CANCELLED, "stopped by the caller")
     assert call.usage.is_estimated
     assert call.usage.input_tokens > 0
+
+
+def test_a_gateway_that_closes_records_what_was_under_way() -> None:
+    with endpoint(hang) as script:
+        with way_to(script) as way, ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(way.ask)
+            while not script.requests:
+                time.sleep(0.01)
+            way.gateway.close()
+            assert isinstance(waiting.exception(), BaseException)
+        assert [call.outcome for call in way.log.calls] == [CallOutcome.CANCELLED]
+
+
+FORKING = """
+import asyncio, os
+from evolution.llm.lines import Lines
+lines = Lines({})
+assert lines.submit(asyncio.sleep(0, "parent")).result(10) == "parent"
+child = os.fork()
+if child == 0:
+    said = lines.submit(asyncio.sleep(0, "child")).result(10)
+    os._exit(0 if said == "child" else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+COLD = """
+import sys
+import evolution.engine, evolution.llm.calls, evolution.llm.endpoints, evolution.llm.pricing
+import evolution.llm.budget, evolution.llm.replay, evolution.llm.breaker
+sys.exit("pydantic_ai" in sys.modules or "genai_prices" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("code", [FORKING, COLD], ids=["a fork", "what needs no model"])
+def test_a_process_of_its_own(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_the_log_is_touched_by_one_thread_that_runs_no_event_loop() -> None:
