@@ -12,9 +12,11 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import BrowserContext, Page
 
+from evolution.found import FoundBundle, Refusal
+from evolution.task_config import Problem, Severity
 from tests.webapp import builders
-from webapp.models import Environment, EvolutionRun, Role, User
-from webapp.services import datasets, reviews
+from webapp.models import Environment, EvolutionRun, GateRecord, Import, Role, User
+from webapp.services import datasets, imports, reviews
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "artifacts" / "screenshots"
 
@@ -54,9 +56,23 @@ def site(live_server: Any, transactional_db: None) -> Site:
     invalid = builders.make_child(seed, 5, run=run, verification="invalid")
     builders.add_verification(invalid)
     builders.add_step(run, seed, 0)
+    _import_again(seed)
     reviews.decide(made[0].pk, reviewer, "approved", made[0].digest)
     datasets.freeze("Pilot", [made[0].pk], reviewer, "For the first training run.")
     return Site(live_server.url, reviewer, run, seed, tuple(made[1:]))
+
+
+def _import_again(seed: Environment) -> None:
+    """An import that found the seed once more, and something that it refused; with a finding."""
+    batch = imports.open_import(["tasks/", "more.zip"], tags=["foreign"])
+    note = Problem("task.toml", "an unknown key: colour", Severity.WARNING)
+    again = FoundBundle("tasks/nginx", seed.name, builders.seed_bundle(0), (note,))
+    imports.take_found(batch, 0, again)
+    imports.take_found(batch, 1, Refusal("tasks/bad", "task.toml", "not valid TOML"))
+    imports.close_import(batch)
+    GateRecord.objects.filter(verification__environment=seed, gate="headroom").update(
+        gate="exploits", status="failed", is_blocking=False, reason="rewarded: a planted file"
+    )
 
 
 def sign_in(context: BrowserContext, site: Site, user: User) -> None:
@@ -96,11 +112,14 @@ def all_pages(site: Site) -> dict[str, str]:
         "diff": f"{environment}/diff/",
         "diff-split": f"{environment}/diff/?view=split&against=root",
         "gates": f"{environment}/gates/",
+        "gates-alone": f"{environment}/gates/?beside=nothing",
         "trials": f"{environment}/trials/",
         "lineage-tab": f"{environment}/lineage/",
         "reviews": f"{environment}/reviews/",
         "history": f"{environment}/history/",
         "trial": f"/trials/{trial.pk}/",
+        "imports": "/imports/",
+        "import": f"/imports/{Import.objects.latest('pk').pk}/",
         "lineages": "/lineage/",
         "lineage": f"/lineage/{site.seed.lineage_id}/?color=direction",
         "review-queue": "/review/",

@@ -14,6 +14,9 @@ from webapp.models import (
     Environment,
     Event,
     EvolutionRun,
+    GateRecord,
+    Import,
+    ImportEntry,
     Lineage,
     Review,
     Role,
@@ -74,6 +77,18 @@ def hostile(site: Site) -> Site:
     shown.refresh_from_db()
     builders.add_verification(shown, text=ALL)
     Verification.objects.filter(environment=shown).update(error=ALL, backend=PAYLOADS[0])
+    GateRecord.objects.filter(verification__environment=shown, gate="mutants").update(
+        evidence=[
+            {"label": f"check {ALL}", "result": "notices none"},
+            {"label": f"check {PAYLOADS[0]}", "result": "notices 1, 1 of them alone"},
+            {"label": f"noticed: {ALL}", "result": f"by {PAYLOADS[0]}", "files": [ALL]},
+            {"label": f"not noticed: {ALL}", "result": ALL, "last_lines": ALL},
+        ],
+        figures={PAYLOADS[0]: 1.0},
+    )
+    GateRecord.objects.filter(verification__environment=seed).update(reason=ALL)
+    Import.objects.update(sources=list(PAYLOADS), tags=list(PAYLOADS))
+    ImportEntry.objects.update(origin=ALL, file=ALL, reason=ALL, notes=list(PAYLOADS))
     EvolutionRun.objects.filter(pk=site.run.pk).update(name=ALL[:190], error=ALL)
     Event.objects.create(kind=PAYLOADS[0], text=ALL, run=site.run, environment=shown)
     mallory = builders.make_user(Role.REVIEWER, PAYLOADS[0])

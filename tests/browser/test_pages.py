@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from evolution.contracts import GateResult, GateStatus
 from tests.browser.conftest import SCREENSHOTS, Site, all_pages, sign_in
-from webapp.models import Event
+from webapp.models import Event, Verification
+from webapp.services.verifications import record_gate
 
 pytestmark = pytest.mark.browser
 AXE = (Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+UNFOLD = "document.querySelectorAll('.gate, .gate details').forEach(one => { one.open = true; })"
 OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
@@ -36,6 +39,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_its_own_policy(
         if name == "overview":
             sign_in(context, site, site.reviewer)
         page.goto(site.url + path)
+        page.evaluate(UNFOLD if "gates" in name else "null")
         page.evaluate(AXE)
         found = page.evaluate(
             "rules => axe.run(document, {runOnly: rules}).then(r => r.violations.map("
@@ -60,6 +64,7 @@ def test_no_page_is_wider_than_a_phone(
     page = context.new_page()
     for name, path in all_pages(site).items():
         page.goto(site.url + path)
+        page.evaluate(UNFOLD if "gates" in name else "null")
         assert page.evaluate(OVERFLOW) <= 0, name
         page.screenshot(path=SCREENSHOTS / f"{name}-390-light.png", full_page=True)
 
@@ -92,6 +97,21 @@ def test_the_tree_unfolds_and_the_panel_follows(site: Site, visit: Callable[[str
     expect(page.locator("#panel h2")).to_contain_text(site.seed.title)
     page.locator(f"svg a[data-node='{site.waiting[1].pk}']").click()
     expect(page.locator("#panel h2")).to_contain_text(site.waiting[1].title)
+
+
+def test_a_gate_is_asked_again_and_the_page_follows_it(
+    site: Site, visit: Callable[[str], Page]
+) -> None:
+    shown = site.waiting[1]
+    page = visit(f"/environments/{shown.pk}/gates/#gate-mutants")
+    expect(page.locator("#gate-mutants")).to_be_visible()
+    page.locator("#gate-mutants").get_by_role("button", name="Ask this gate again").click()
+    expect(page.locator("#progress")).to_contain_text("0 of 13 gates have answered")
+    newest = shown.verifications.latest("number")
+    record_gate(newest, 0, GateResult("format", 2, GateStatus.PASSED, "as it should be"))
+    expect(page.locator("#progress")).to_contain_text("1 of 13", timeout=6_000)
+    Verification.objects.filter(pk=newest.pk).update(status="cancelled")
+    expect(page.locator("#progress")).to_contain_text("has ended", timeout=6_000)
 
 
 def test_searching_narrows_the_table_as_one_types(site: Site, visit: Callable[[str], Page]) -> None:

@@ -33,6 +33,11 @@ class EvidenceTable:
     rows: tuple[EvidenceRow, ...]
     is_unfolded: bool
 
+    @property
+    def has_trials(self) -> bool:
+        """Whether anything was run."""
+        return any(row.trials or row.exit_status is not None for row in self.rows)
+
 
 def evidence_table(evidence: Iterable[Mapping[str, Any]]) -> EvidenceTable:
     """Neighbours that differ by a number in their label alone are one row."""

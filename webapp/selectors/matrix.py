@@ -11,10 +11,12 @@ from django.db.models import F
 from evolution.contracts import GateStatus
 from evolution.gates.policy import TABLE, Depth, Policy, Reach, reach
 from evolution.gates.versions import PROTOCOL_VERSION, version_of
+from sandbox.contracts import Outcome
 from webapp.lifecycle import TrialStatus
 from webapp.models import Environment, GateRecord, Trial, Verification
 from webapp.selectors.detail import light_trials
 
+_SPOILED = (Outcome.INFRA_ERROR, Outcome.CANCELLED)
 _ORDER = (GateStatus.FAILED, GateStatus.INCONCLUSIVE, GateStatus.PASSED)
 
 
@@ -104,29 +106,45 @@ def gate_views(verification: Verification | None) -> tuple[GateView, ...]:
         return ()
     records = list(verification.gates.select_related("source"))
     trials = _trials(verification, records)
-    by_key = {trial.key: trial for trial in trials}
     by_gate: dict[tuple[int, str], list[Trial]] = {}
     for trial in trials:
         by_gate.setdefault((trial.verification_id, trial.gate), []).append(trial)
     return tuple(
         GateView(
             record,
-            tuple(
-                {**row, "trial": by_key.get(str(row.get("key", "")))}
-                for row in record.evidence
-                if isinstance(row, dict)
-            ),
+            _with_trials(record.evidence, trials),
             tuple(by_gate.get((record.source_id or verification.pk, record.gate), ())),
         )
         for record in records
     )
 
 
+def _with_trials(evidence: Sequence[Any], trials: Sequence[Trial]) -> tuple[dict[str, Any], ...]:
+    """Each observation with its trial: those of one key are repetitions, in their order."""
+    by_key: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_key.setdefault(trial.key, []).append(trial)
+    rows: list[dict[str, Any]] = []
+    seen: dict[str, int] = {}
+    for row in evidence:
+        if isinstance(row, dict):
+            key = str(row.get("key", ""))
+            at = seen[key] = seen.get(key, -1) + 1
+            known = by_key.get(key, [])
+            rows.append({**row, "trial": known[min(at, len(known) - 1)] if known else None})
+    return tuple(rows)
+
+
 def _trials(verification: Verification, records: Sequence[GateRecord]) -> list[Trial]:
-    """The trials of a verification, and of those from which its answers were taken."""
+    """The trials of a verification, and of those from which its answers were taken.
+
+    They go by repetition, and what the machinery spoiled comes last.
+    """
     sources = {record.source_id for record in records if record.source_id}
     rows = light_trials().filter(verification__in=[verification.pk, *sources])
-    return list(rows.order_by("id"))
+    return sorted(
+        rows.order_by("id"), key=lambda trial: (trial.outcome in _SPOILED, trial.repetition)
+    )
 
 
 def matrix_of(
