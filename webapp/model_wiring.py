@@ -16,16 +16,24 @@ from django.conf import settings
 from evolution.agents.means import Means
 from evolution.authors.llm import LlmAuthor
 from evolution.llm.budget import Budget, Limits
-from evolution.llm.calls import CallLog
-from evolution.llm.endpoints import ModelConfigError, ModelTable, parse_models
+from evolution.llm.calls import CallLog, Role
+from evolution.llm.endpoints import (
+    ModelConfigError,
+    ModelTable,
+    key_of,
+    model_label,
+    parse_models,
+)
 from evolution.llm.gateway import Gateway
 from evolution.llm.lines import Lines
-from evolution.llm.pricing import Prices, parse_prices
+from evolution.llm.pricing import Prices, parse_prices, refuse_unpriced
 from evolution.ports import Author
 from webapp import model_forecast, wiring
+from webapp.adapters.measuring import Bench
 from webapp.adapters.workbench import SandboxWorkbench
-from webapp.models import EvolutionRun, EvolutionStep
+from webapp.models import EvolutionRun, EvolutionStep, SolverKind
 from webapp.selectors.spend import recorded_by_role, seconds_at_work
+from webapp.services.attempts import find_solver
 from webapp.services.budgets import budget_of
 
 
@@ -86,3 +94,22 @@ def forecast(steps: int, budget: Limits) -> list[str]:
         steps, budget, table=model_table(), prices=prices(), recorded=recorded, basis=basis
     )
     return found.lines(budget)
+
+
+def solver_bench(budget: Limits, sandbox: str = "") -> Bench:
+    """What attempts of the solver are made with; all of them share `budget`.
+
+    Raises ModelConfigError when no model plays the solver, or when US dollars are limited and its
+    price is not known.
+    """
+    spec = model_table().spec(Role.SOLVER)
+    table = ModelTable(((Role.SOLVER, spec),))
+    key_of(spec, os.environ)  # raises before anything was begun
+    shared = Budget(Limits(), budget)  # one "step" for all attempts: none of them is a run's
+    if budget.usd is not None:
+        refuse_unpriced(prices(), [spec])
+    return Bench(
+        lambda log: Gateway(table, log, lines(), budget=shared, prices=prices()),
+        wiring.runner("a person", sandbox),
+        find_solver(model_label(spec), SolverKind.LLM),
+    )

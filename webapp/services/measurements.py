@@ -26,7 +26,7 @@ class ImportCount:
 
 def import_trials(rows: Iterable[ImportedTrial], *, source: str) -> ImportCount:
     """Store trials once each; those of unknown environments wait until one of that name comes."""
-    environments = _environments_by_name()
+    environments = environments_by_name()
     solvers: dict[str, Solver] = {}
     touched: dict[int, Environment] = {}
     fresh: list[MeasuredTrial] = []
@@ -49,7 +49,8 @@ def import_trials(rows: Iterable[ImportedTrial], *, source: str) -> ImportCount:
     return ImportCount(stored, total - stored, matched)
 
 
-def _environments_by_name() -> dict[str, Environment]:
+def environments_by_name() -> dict[str, Environment]:
+    """The seeds, by their name and by its last part."""
     found: dict[str, Environment] = {}
     for environment in Environment.objects.filter(parent=None).order_by("-pk"):
         found[environment.name] = environment
