@@ -184,6 +184,7 @@ def verifier_spec(bundle: Bundle, *, cap_seconds: float = VERIFIER_CAP_SECONDS) 
         timeout_seconds=min(config.verifier_timeout_seconds, cap_seconds),
         toolchain=found.use if found else None,
         remarks=_remarks(found) if found else (),
+        ends_solver=not config.is_separate and config.ratchet.get("ends_processes") is True,
     )
 
 

@@ -5,6 +5,8 @@ its first line: it ends the solver's processes, removes rewards that are there a
 that lead to the tests, searches programs in the system's folders first, and keeps Python and pytest
 from loading what lies about.
 The script itself stays as it is but for `exec` before Python, which would pass the prelude by.
+`task.toml` then says `[metadata.ratchet] ends_processes = true`: our sandboxes end the solver's
+processes even before the tests come in, so that none can rewrite them in between.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from evolution import execution
-from evolution.bundle import Bundle, BundleError
+from evolution.bundle import Bundle, BundleError, with_config
 
 TEST = "tests/test.sh"
 MARK = "# Locked: what the solver left running, lying about or set has no say in what follows."
@@ -124,7 +126,10 @@ def locked(bundle: Bundle, lock: Lock = Lock.TIGHT, *, ends_processes: bool = Tr
             parts.append(_LAUNCH.rstrip())
             rest = _EXEC.sub(r"\1", rest)
     text = "\n".join([head, *parts, rest])
-    return bundle.with_files([replace(file, data=text.encode())])
+    changed = bundle.with_files([replace(file, data=text.encode())])
+    if not ends_processes or execution.task_config(bundle).is_separate:
+        return changed
+    return with_config(changed, {("metadata", "ratchet", "ends_processes"): True})
 
 
 def _options(bundle: Bundle, text: str) -> str:

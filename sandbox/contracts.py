@@ -255,6 +255,8 @@ class VerifierSpec:
     artifact_cap_bytes: int = 256 * 1024 * 1024
     toolchain: ToolchainUse | None = None
     remarks: tuple[str, ...] = ()
+    ends_solver: bool = False
+    """Whether what the solver left running is ended before the tests come into its sandbox."""
 
     @property
     def has_tests_in_image(self) -> bool:
@@ -302,6 +304,8 @@ class TrialSpec:
         ]
         if self.verifier.toolchain is not None:
             parts.append(repr(self.verifier.toolchain))
+        if self.verifier.ends_solver:
+            parts.append("ends the solver's processes")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -305,6 +305,8 @@ class Runner:
     def _judge(self, spec: TrialSpec, sandbox: Sandbox, image: Image, record: _Record) -> None:
         verifier = spec.verifier
         with record.phase("verifier"):
+            if verifier.ends_solver:
+                sandbox.kill_all()
             sandbox.remove_tree(_VERIFIER_LOGS)
             sandbox.write_files((), _VERIFIER_LOGS)
             if not verifier.has_tests_in_image:

@@ -6,7 +6,7 @@ import pytest
 
 from evolution.bundle import Bundle, with_config
 from evolution.contracts import StepConfig, StepEnd
-from evolution.execution import task_config
+from evolution.execution import task_config, verifier_spec
 from evolution.hardening import Hardening, from_toolchain, harden
 from evolution.locking import MARK, Lock, locked, locking_refusal
 from evolution.memory import MemoryLog
@@ -115,6 +115,20 @@ def test_a_lock_ends_what_the_solver_left_running(runner: Runner, lock: Lock) ->
     slow = shared(SandboxFile("tests/test.sh", LAX + b"sleep 0.5\n", 0o755))
     assert attempt(runner, slow, cheat).is_passed
     assert not attempt(runner, locked(slow, lock), cheat).is_passed
+
+
+@pytest.mark.bubblewrap
+def test_nothing_lives_on_to_rewrite_the_tests_before_they_start(runner: Runner) -> None:
+    write = "[ -e /tests/test.sh ] && echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh"
+    loop = f"while :; do {write}; done"
+    work = f'#!/bin/bash\nsetsid bash -c "{loop}" < /dev/null > /dev/null 2>&1 &\n'
+    tight = locked(shared())
+    assert tight.config["metadata"]["ratchet"]["ends_processes"] is True
+    assert verifier_spec(tight).ends_solver
+    assert not verifier_spec(shared()).ends_solver
+    for _ in range(3):
+        result = attempt(runner, tight, [SandboxFile("solve.sh", work.encode(), 0o755)])
+        assert not result.is_passed
 
 
 @pytest.mark.parametrize(
