@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolution.llm.calls import ModelSpec, Role
+from evolution.llm.calls import CallOutcome, ModelSpec, Role
 from evolution.llm.endpoints import (
     ModelConfigError,
     key_of,
@@ -16,6 +19,7 @@ from evolution.llm.endpoints import (
     parse_spec,
     spec_text,
 )
+from evolution.llm.pricing import parse_prices
 
 
 def test_roles_get_their_models_and_the_rest_the_default() -> None:
@@ -120,3 +124,21 @@ def test_a_key_goes_to_its_own_endpoint_only() -> None:
     assert key_of(parse_spec("http://h/v1 x key_env=MY_KEY"), keys) == "sk-2"
     with pytest.raises(ModelConfigError, match="set ANTHROPIC_API_KEY"):
         key_of(parse_spec("anthropic:x"), keys)
+
+
+def test_what_the_documentation_says_is_so() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
+    (models,) = re.findall(r'RATCHET_MODELS="(.*)"', text)
+    (prices,) = re.findall(r'RATCHET_PRICES="(.*)"', text)
+    table = parse_models(models)
+    assert {role for role, _ in table.entries} == set(Role)
+    assert parse_prices(prices).of(table.spec(Role.SOLVER)) is not None
+    rows = re.findall(r"^\| (`.*?) \| (.*?) \|", text, re.MULTILINE)
+    named = {name for cell, _ in rows for name in re.findall(r"`(\w+)`", cell)}
+    with pytest.raises(ModelConfigError) as caught:
+        parse_models("default=openai:x nothing=1")
+    known = set(str(caught.value).partition("options are ")[2].split(", "))
+    assert known <= named
+    assert {outcome.value for outcome in CallOutcome} - {"answered", "cancelled"} <= set(
+        re.findall(r"`(\w+)`", text)
+    )
