@@ -111,15 +111,9 @@ def _environment(home: Path) -> dict[str, str]:
     return {**kept, "RATCHET_HOME": str(home), "EMBEDDED_POSTGRES_IS_DURABLE": "off"}
 
 
-@pytest.fixture
-def workers(transactional_db: None, tmp_path: Path) -> Iterator[Any]:
-    """One real worker process, a tender and beat, on the test database and the test home.
-
-    What they print is in `workers.log` of the test's folder.
-    """
+def worker_environment() -> dict[str, str]:
+    """What worker processes have to see to work on the test database and the test home."""
     from django.db import connection
-
-    from webapp.embedded.supervisor import Supervisor, worker_parts
 
     environment = _environment(Path(settings.RATCHET_HOME))
     if settings.IS_DATABASE_EMBEDDED:
@@ -127,6 +121,18 @@ def workers(transactional_db: None, tmp_path: Path) -> Iterator[Any]:
     else:
         base = settings.DATABASE_URL.rpartition("/")[0]
         environment["DATABASE_URL"] = f"{base}/{connection.settings_dict['NAME']}"
+    return environment
+
+
+@pytest.fixture
+def workers(transactional_db: None, tmp_path: Path) -> Iterator[Any]:
+    """One real worker process, a tender and beat, on the test database and the test home.
+
+    What they print is in `workers.log` of the test's folder.
+    """
+    from webapp.embedded.supervisor import Supervisor, worker_parts
+
+    environment = worker_environment()
     with (
         (tmp_path / "workers.log").open("w", buffering=1) as log,
         Supervisor(
