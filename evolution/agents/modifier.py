@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ from evolution.operators.wrapping import parent_checks
 from evolution.plain_text import plain
 from evolution.prompts import prompt
 from sandbox.base import Sandbox
-from sandbox.contracts import SandboxFile
+from sandbox.contracts import SandboxFile, tree_digest
 
 PROMPT = prompt("modifier", "house")
 
@@ -51,7 +52,7 @@ def modify(
     bench = Bench(
         start=_opener(means, subject.bundle, start, naive),
         role=Role.MODIFIER,
-        place=f"{place}/tools",
+        place=f"{place}/{_begun_with(plan, start, naive)}/tools",
         bounds=means.bounds,
         log=means.log,
     )
@@ -59,6 +60,12 @@ def modify(
         return _Work(means, subject, plan, bench, base, start, earlier).done(place, evidence)
     finally:
         bench.close()
+
+
+def _begun_with(plan: Plan, start: Bundle, naive: tuple[SandboxFile, ...]) -> str:
+    """What tells the work on one draft from that on another, which may be at the same place."""
+    parts = (repr(plan), start.digest, tree_digest(naive))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
 def _opener(
