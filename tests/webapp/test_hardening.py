@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.test import Client
 
+from evolution.exporting import verify_export
 from evolution.hardening import NAME
 from tests.evolution.real_sandbox import orders
 from tests.evolution.test_hardening import shared
+from tests.webapp import builders
 from webapp.lifecycle import VerificationStatus
-from webapp.models import Environment, EnvironmentKind, Event
+from webapp.models import Environment, EnvironmentKind, Event, Role
+from webapp.services import datasets, reviews
 from webapp.services.environments import import_seed, load_mutation, load_subject
 from webapp.services.revisions import add_revision
 from webapp.store import load_bundle
@@ -77,3 +82,28 @@ def test_the_command_makes_and_verifies_a_child() -> None:
     assert (second["end"], second["child"]) == ("exhausted", None)
     assert second["reason"] == "no cheat that is known is rewarded here"
     assert Event.objects.filter(kind="environment.not_hardened", environment=safe).exists()
+
+
+@pytest.mark.django_db
+def test_a_revision_has_all_pages(client: Client) -> None:
+    client.force_login(builders.make_user(Role.REVIEWER))
+    parent, child = revised()
+    tabs = ("", "files/", "diff/", "gates/", "trials/", "lineage/", "reviews/", "history/")
+    places = [f"/environments/{child.pk}/{tab}" for tab in tabs]
+    places += [f"/lineage/{child.lineage_id}/", f"/lineage/panel/{child.pk}/", "/environments/"]
+    places += [f"/lineage/children/{parent.pk}/", f"/review/{child.pk}/", "/", "/review/"]
+    for place in places:
+        response = client.get(place, follow=True)
+        assert response.status_code == 200, place
+    assert child.why in client.get(places[0]).text
+
+
+@pytest.mark.django_db
+def test_a_revision_can_be_approved_and_exported(tmp_path: Path) -> None:
+    _, child = revised()
+    Environment.objects.filter(pk=child.pk).update(verification=VerificationStatus.VALID)
+    curator = builders.make_user(Role.CURATOR)
+    reviews.decide(child.pk, curator, "approved", child.digest)
+    datasets.freeze("Hardened", [child.pk], curator)
+    call_command("export", "hardened", "--out", str(tmp_path), stdout=StringIO())
+    assert verify_export(tmp_path / "hardened-v1") == ()
