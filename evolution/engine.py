@@ -165,7 +165,9 @@ class _Step:
         """Both loops in one direction; None when it led to nothing."""
         findings: tuple[str, ...] = ()
         self.builds = 0
-        while self.builds <= self.config.max_repairs:
+        for _ in range(self.author.most_plans):
+            if self.builds > self.config.max_repairs:
+                break
             plan = self._plan(subject, direction, findings)
             if isinstance(plan, str):
                 self._refuse(f"{direction.value}: {plan}")

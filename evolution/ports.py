@@ -84,6 +84,8 @@ class Author(Protocol):
     """Who plays the roles: Proposer, Plan Reviewer, Modifier."""
 
     name: str
+    most_plans: int
+    """How many plans in one direction it may take to a child; then the direction has failed."""
 
     def understand(self, subject: Subject) -> Subject:
         """The subject as this author sees it: with a better sequence where it had none.

@@ -59,7 +59,7 @@ class Answers:
     """What the author said, in order: exactly one of the two fields of an answer is set.
 
     `subject` is the parent as the author saw it, None where that is the one that went in;
-    `examinations` are the answers of its own gates, in order.
+    `examinations` are the answers of its own gates, in order; `most_plans` as `Author` has it.
     """
 
     proposals: tuple[tuple[Plan | None, str], ...] = ()
@@ -67,6 +67,7 @@ class Answers:
     mutations: tuple[tuple[Mutation | None, str], ...] = ()
     subject: Subject | None = None
     examinations: tuple[tuple[GateResult, ...], ...] = ()
+    most_plans: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ class RecordedAuthor:
         self._mutations = list(answers.mutations)
         self._examinations = list(answers.examinations)
         self._subject = answers.subject
+        self.most_plans = answers.most_plans
 
     def understand(self, subject: Subject) -> Subject:
         """The recorded subject."""
@@ -258,6 +260,7 @@ class _NotedAuthor:
     def __init__(self, author: Author) -> None:
         self._author = author
         self.name = author.name
+        self.most_plans = author.most_plans
         self.proposals: list[tuple[Plan | None, str]] = []
         self.reviews: list[PlanReview] = []
         self.mutations: list[tuple[Mutation | None, str]] = []
@@ -272,6 +275,7 @@ class _NotedAuthor:
             tuple(self.mutations),
             self.subject,
             tuple(map(tuple, self.examinations)),
+            self.most_plans,
         )
 
     def understand(self, subject: Subject) -> Subject:

@@ -61,13 +61,14 @@ def tools_of(
         Args:
             path: Absolute path, or one below the working folder.
             content: The whole content.
-            is_executable: Whether it is a program.
+            is_executable: Whether it is a program; what begins with `#!` is one.
             encoding: How the content is given; base64 for bytes that are no text.
         """
         place = placed(path, home)
         if not any(place.startswith(f"{root}/") for root in roots):
             raise ModelRetry(f"{place} is outside of {' and '.join(roots)}: write below them")
-        return bench.write(place, decoded(content, encoding), is_executable=is_executable)
+        data = decoded(content, encoding)
+        return bench.write(place, data, is_executable=is_executable or data.startswith(b"#!"))
 
     async def list_files(path: str = home) -> str:
         """List the files below a folder with sizes and modes.

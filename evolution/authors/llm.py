@@ -26,6 +26,7 @@ class LlmAuthor:
     """
 
     name = "llm"
+    most_plans = 3
 
     def __init__(self, means: Means) -> None:
         self.means = means

@@ -17,6 +17,7 @@ class ProceduralAuthor:
     """Chooses among operators (all registered ones by default). Holds no state: see `Author`."""
 
     name = "procedural"
+    most_plans = 64
 
     def __init__(self, operators: Sequence[Operator] | None = None) -> None:
         self.operators = tuple(registry.OPERATORS if operators is None else operators)
