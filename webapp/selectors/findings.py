@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.db.models import Case, Count, IntegerField, Q, QuerySet, Value, When
 
 from evolution.contracts import GateStatus
 from webapp.models import Environment, GateRecord, Verification
@@ -65,10 +65,13 @@ class Finding:
         return self.record.verification.environment
 
 
-def findings(verifications: QuerySet[Verification], limit: int = ROWS) -> list[Finding]:
-    """What failed or was left open in these verifications, the gravest first."""
+def findings(
+    verifications: QuerySet[Verification], only: Severity | None = None, limit: int = ROWS
+) -> list[Finding]:
+    """What failed or was left open there, the gravest first; all, or of `only` one severity."""
+    ranked = _ranked(verifications)
     rows = (
-        _ranked(verifications)
+        (ranked if only is None else ranked.filter(severity=only))
         .select_related("verification__environment")
         .only(
             *("gate", "status", "reason", "is_blocking", "position", "verification__number"),
@@ -82,11 +85,8 @@ def findings(verifications: QuerySet[Verification], limit: int = ROWS) -> list[F
 
 def count_by_severity(verifications: QuerySet[Verification]) -> dict[Severity, int]:
     """How many findings of each severity, gravest first; those that there are."""
-    found: dict[Severity, int] = {}
-    for value in _ranked(verifications).values_list("severity", flat=True):
-        severity = Severity(value)
-        found[severity] = found.get(severity, 0) + 1
-    return dict(sorted(found.items()))
+    rows = _ranked(verifications).values("severity").annotate(n=Count("pk")).order_by("severity")
+    return {Severity(row["severity"]): row["n"] for row in rows}
 
 
 def _ranked(verifications: QuerySet[Verification]) -> Any:

@@ -7,6 +7,7 @@ from django.http.response import HttpResponseBase
 from webapp.http import Request, allow, answer
 from webapp.models import Role
 from webapp.selectors import findings, imports
+from webapp.selectors.findings import Severity
 
 ROWS = 200
 """Refusals and notes that are listed; all are counted."""
@@ -24,11 +25,14 @@ def import_report(request: Request, pk: int) -> HttpResponseBase:
     batch = imports.get_import(pk)
     verdicts = imports.verdicts_of(batch)
     counts = findings.count_by_severity(verdicts)
+    asked = request.GET.get("severity", "")
+    only = next((severity for severity in Severity if str(severity.value) == asked), None)
     context = {
         "import": batch,
         "funnel": imports.funnel_of(batch),
         "counts": counts.items(),
-        "found": findings.findings(verdicts),
+        "only": only,
+        "found": findings.findings(verdicts, only),
         "total": sum(counts.values()),
         "refusals": imports.refusals_of(batch)[:ROWS],
         "notes": imports.noted_of(batch)[:ROWS],

@@ -89,6 +89,9 @@ def test_findings_are_sorted_by_how_grave_they_are(batch: Import, viewer: Client
     page = viewer.get(f"/imports/{batch.pk}/")
     assert page.context["total"] == 7
     assert "leak or exploit" in page.text
+    flaky = viewer.get(f"/imports/{batch.pk}/?severity={Severity.FLAKY.value}")
+    assert {one.record.gate for one in flaky.context["found"]} == {"headroom", "oracle"}
+    assert len(viewer.get(f"/imports/{batch.pk}/?severity=x").context["found"]) == 7
     assert f"/environments/{second.pk}/gates/?v=1#gate-exploits" in page.text
 
 
