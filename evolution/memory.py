@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from evolution.contracts import Attempt, GateResult, Mutation, Plan
+from evolution.contracts import Attempt, GateResult, GateStatus, Mutation, Plan, Verdict
 from sandbox.contracts import Outcome, TrialResult
 
 
@@ -34,6 +34,24 @@ class MemoryLog:
     def gate(self, result: GateResult) -> None:
         """See `TrialLog.gate`."""
         self.gates.append(result)
+
+
+@dataclass(slots=True)
+class MemoryGates:
+    """What gates answered, as long as this object lives; see `GateMemory`."""
+
+    known: dict[tuple[str, str], GateResult] = field(default_factory=dict)
+
+    def recall(self, gate: str, cache_key: str) -> GateResult | None:
+        """See `GateMemory.recall`."""
+        return self.known.get((gate, cache_key))
+
+    def keep(self, verdict: Verdict, source: str) -> None:
+        """Remember the lasting answers of a verification by that name."""
+        for answer in verdict.gates:
+            if answer.cache_key and answer.status is not GateStatus.INCONCLUSIVE:
+                kept = replace(answer, source=answer.source or source)
+                self.known.setdefault((answer.gate, answer.cache_key), kept)
 
 
 @dataclass(slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evolution.contracts import GateResult
 from evolution.gates.answers import failed, inconclusive, machinery_fault, observe, passed
 from evolution.gates.case import Case
 from evolution.gates.desk import Ask, Steps
-from evolution.gates.specs import nop_asks
+from evolution.gates.specs import nop_asks, state_spec
 from sandbox.contracts import Outcome, TrialResult
 
 GATE = "nop"
@@ -19,6 +21,19 @@ def check(case: Case) -> Steps:
     if results[0].outcome is Outcome.FAIL:
         results += yield asks[1:]
     return judge(asks, results)
+
+
+def first_look(case: Case) -> Steps:
+    """Whether one run gives away that nothing has to be done, before anything else is run.
+
+    A clean copy of the image is judged as it is: that takes one sandbox where an idle solver and
+    its judge would take two.
+    """
+    ask = nop_asks(case)[0]
+    if ask.spec.verifier.is_separate and ask.spec.verifier.image is None:
+        ask = Ask(state_spec(case.bundle, ()), "untouched")
+    results = yield (replace(ask, retries=0),)
+    return judge((ask,), results)
 
 
 def judge(asks: tuple[Ask, ...], results: tuple[TrialResult, ...]) -> GateResult:

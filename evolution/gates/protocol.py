@@ -54,6 +54,8 @@ FORESEEN: tuple[tuple[str, Callable[[Case], GateResult | None]], ...] = (
     (sequence.GATE, sequence.foreseen),
 )
 """Failures that the files alone give away, of gates that are asked in their turn otherwise."""
+FIRST_LOOK: tuple[tuple[str, Check], ...] = ((nop.GATE, nop.first_look),)
+"""Failures that a single sandbox gives away."""
 STEPWISE: tuple[tuple[str, Check], ...] = (
     (oracle.GATE, oracle.check),
     (nop.GATE, nop.check),
@@ -153,6 +155,10 @@ class _Protocol:
         built, self.images = build.check(case, self.runner)
         if not self._is_open(built):
             return verdict_of(self.answers)
+        for result in self._settle(FIRST_LOOK):
+            is_failure = result.status is GateStatus.FAILED and not result.source
+            if is_failure and not self._is_open(result):
+                return verdict_of(self.answers)
         for name, check in STEPWISE:
             if not all(map(self._is_open, self._settle(((name, check),)))):
                 return verdict_of(self.answers)

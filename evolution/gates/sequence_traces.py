@@ -60,10 +60,12 @@ def complaint(before: Run, after: Run, direction: Direction, effect: Effect) -> 
       weighed by such a step, and is a skill all the same.
     """
     begun = sorted((after.read & before.written) - before.read)
-    added = sorted(after.left.keys() - before.left.keys() - before.read)
+    made = {p for p in after.left if p in after.trace.written and p not in before.read}
+    added = sorted(made - before.left.keys())
     if direction is Direction.LENGTH:
         passed_on = (after.read & after.written) - before.read
-        if after.left == before.left and not passed_on:
+        is_more = any(after.left[path] != before.left.get(path) for path in made)
+        if not is_more and not passed_on:
             return "a step is said to be added, but nothing else is left, and no earlier work read"
         return None
     if begun and added and effect is not Effect.BUDGET:

@@ -85,16 +85,16 @@ def test_tests_that_ran_out_of_time_once_say_nothing() -> None:
 
 def test_tests_that_write_no_reward_are_a_broken_bundle(runner: TrialRunner) -> None:
     gate = last_gate(orders(script("tests/test.sh", "true")), runner)
-    assert (gate.gate, gate.status) == ("oracle", GateStatus.FAILED)
-    assert gate.reason.startswith("the tests leave no usable reward for the reference solution: ")
+    assert (gate.gate, gate.status) == ("nop", GateStatus.FAILED)
+    assert gate.reason.startswith("the tests leave no usable reward when nothing was done: ")
 
 
 def test_a_reward_of_nan_is_a_broken_bundle(runner: TrialRunner) -> None:
     gate = last_gate(
         orders(script("tests/test.sh", "echo nan > /logs/verifier/reward.txt")), runner
     )
-    assert (gate.gate, gate.status) == ("oracle", GateStatus.FAILED)
-    assert gate.reason.startswith("the tests leave no usable reward for the reference solution: ")
+    assert (gate.gate, gate.status) == ("nop", GateStatus.FAILED)
+    assert gate.reason.startswith("the tests leave no usable reward when nothing was done: ")
     assert "nan" in gate.reason
 
 
@@ -119,6 +119,26 @@ def test_a_wrong_solution_names_the_checks_that_it_fails(runner: TrialRunner) ->
     assert gate.reason == "the reference solution earns 0, not 1; failed: days"
     assert gate.evidence[0].exit_status == 0
     assert gate.evidence[0].key
+
+
+@pytest.mark.parametrize(
+    ("changes", "gate", "most"),
+    [
+        ((script("solution/solve.sh", "exit 1"),), "oracle", 3),
+        ((script("tests/test.sh", "echo 1 > /logs/verifier/reward.txt"),), "nop", 1),
+        ((script("tests/test.sh", "true"),), "nop", 1),
+        ((SandboxFile("environment/data/solve.sh", orders().by_path["solution/report.py"].data),),
+         "leak", 0),
+    ],
+)  # fmt: skip
+def test_a_broken_bundle_costs_three_sandboxes_at_most(
+    runner: TrialRunner, changes: tuple[SandboxFile, ...], gate: str, most: int
+) -> None:
+    log, subject = MemoryLog(), replace(subject_of(orders(*changes)), generation=1)
+    verdict = verify_bundle(subject, None, runner, log, depth=Depth.FULL)
+    assert [answer.gate for answer in verdict.failed] == [gate]
+    assert sum(result.sandboxes for result in log.results.values()) == most
+    assert log.faults == []
 
 
 def test_a_broken_bundle_is_not_run(runner: TrialRunner) -> None:
