@@ -35,6 +35,7 @@ from evolution.llm.calls import ModelUnavailable, StepBudgetStop
 from evolution.ports import Author, Journal, TrialLog, TrialRunner
 from evolution.roles.findings import finding
 from evolution.roles.seeding import derived_random
+from sandbox.errors import SandboxError
 
 
 def evolve_step(
@@ -110,6 +111,9 @@ class _Step:
         except ModelUnavailable as error:
             self._refuse(f"model: {error}")
             return replace(self._ended(StepEnd.INCONCLUSIVE, subject), unavailable=error.outcome)
+        except SandboxError as error:  # where an author works; trials never raise it
+            self._refuse(f"sandbox: {error}")
+            return self._ended(StepEnd.INCONCLUSIVE, subject)
         except StepBudgetStop as stop:
             self._refuse(f"budget: {stop}")
             return self._ended(StepEnd.EXHAUSTED, subject)
