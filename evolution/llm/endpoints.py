@@ -232,7 +232,7 @@ _OPTIONS: Mapping[str, Callable[[str], float | int | str]] = {
     "top_p": _number(0, 1),
     "max_tokens": _whole(1, 1_000_000),
     "seed": _whole(0, 2**31 - 1),
-    "thinking": _one_of("minimal", "low", "medium", "high", "xhigh"),
+    "thinking": _one_of("minimal", "low", "medium", "high", "xhigh", "max"),
     # How it is called.
     "timeout": _number(0.1, 3600),
     "deadline": _number(0.1, 86_400),

@@ -43,6 +43,7 @@ def build_model(spec: ModelSpec, key: str) -> Model:
 def _openai(spec: ModelSpec, key: str, url: str, client: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -52,7 +53,12 @@ def _openai(spec: ModelSpec, key: str, url: str, client: httpx2.AsyncClient) -> 
         return OpenAIChatModel(spec.name, provider=own, settings=model_settings(spec))
     # Whose account it is at OpenAI is nobody else's business.
     openai.organization = openai.project = None
-    other = OpenAICompatibleProvider(spec.provider, openai_client=openai)
+    # Small servers take no notice of OpenAI's newer name for the bound, and would not end.
+    plain = OpenAIModelProfile(
+        openai_chat_supports_max_completion_tokens=False,
+        openai_supports_strict_tool_definition=False,
+    )
+    other = OpenAICompatibleProvider(spec.provider, openai_client=openai, profile=plain)
     return OpenAIChatModel(spec.name, provider=other, settings=model_settings(spec))
 
 

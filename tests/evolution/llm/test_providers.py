@@ -185,3 +185,20 @@ def test_too_long_a_request(provider: str, kind: str, message: str) -> None:
     ):
         way.ask()
     assert caught.value.outcome is CallOutcome.CONTEXT_OVERFLOW
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "field"),
+    [("compatible", "tiny", "max_tokens"), ("openai", "gpt-4o", "max_completion_tokens")],
+)
+def test_an_answer_is_bounded_in_the_words_its_endpoint_understands(
+    provider: str, name: str, field: str
+) -> None:
+    answer = reply({**openai_says("ready"), "model": name})
+    with (
+        endpoint(answer) as script,
+        way_to(script, "max_tokens=77 temperature=0.5", provider=provider, name=name) as way,
+    ):
+        way.ask()
+    assert script.requests[0][field] == 77
+    assert script.requests[0]["temperature"] == 0.5
