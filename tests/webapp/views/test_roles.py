@@ -28,12 +28,17 @@ TABLE: dict[str, tuple[str, int]] = {
     "environment_gates": ("get", Role.VIEWER),
     "gates_json": ("get", Role.VIEWER),
     "environment_verify": ("post", Role.OPERATOR),
+    "environment_making": ("get", Role.VIEWER),
+    "making_export": ("get", Role.VIEWER),
     "environment_trials": ("get", Role.VIEWER),
     "environment_lineage": ("get", Role.VIEWER),
     "environment_reviews": ("get", Role.VIEWER),
     "environment_history": ("get", Role.VIEWER),
     "bundle_download": ("get", Role.VIEWER),
     "trial": ("get", Role.VIEWER),
+    "measured": ("get", Role.VIEWER),
+    "measured_cast": ("get", Role.VIEWER),
+    "call": ("get", Role.VIEWER),
     "imports": ("get", Role.VIEWER),
     "import_report": ("get", Role.VIEWER),
     "lineages": ("get", Role.VIEWER),
@@ -54,16 +59,19 @@ TABLE: dict[str, tuple[str, int]] = {
     "run": ("get", Role.VIEWER),
     "run_live": ("get", Role.VIEWER),
     "run_events": ("get", Role.VIEWER),
+    "run_calls": ("get", Role.VIEWER),
+    "run_calls_export": ("get", Role.VIEWER),
     "run_change": ("post", Role.OPERATOR),
     "datasets": ("get", Role.VIEWER),
     "dataset_freeze": ("get", Role.CURATOR),
     "dataset": ("get", Role.VIEWER),
     "dataset_version": ("get", Role.VIEWER),
     "dataset_download": ("get", Role.CURATOR),
+    "models": ("get", Role.OPERATOR),
     "audit": ("get", Role.OPERATOR),
 }
 LINEAGE_PAGES = {"lineage", "lineage_at"}
-RUN_PAGES = {"run", "run_live", "run_events"}
+RUN_PAGES = {"run", "run_live", "run_events", "run_calls", "run_calls_export"}
 
 
 def address(name: str, world: World) -> str:
