@@ -15,7 +15,10 @@ CELL = 12
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A damage that was noticed. `more` counts the checks that are not named in `by`."""
+    """A damage that was noticed. `more` counts the checks that are not named in `by`.
+
+    `path` is empty where the label says it.
+    """
 
     number: int
     label: str
@@ -82,11 +85,11 @@ def _mutant(number: int, label: str, result: str, row: Mapping[str, Any]) -> Mut
     by = result.removeprefix("by ")
     more = _MORE.search(by)
     names = _MORE.sub("", by).split(", ")
-    files = row.get("files") or ()
+    path = next(iter(row.get("files") or ()), "")
     return Mutant(
         number=number,
         label=label.removeprefix("noticed: "),
-        path=str(files[0]) if files else "",
+        path="" if str(path) in label else str(path),
         by=() if by == "the reward alone" else tuple(names),
         more=int(more[1]) if more else 0,
         trial=row.get("trial"),
