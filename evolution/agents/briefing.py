@@ -141,10 +141,11 @@ def _gate(gate: GateResult, bounds: Bounds) -> str:
 
 def _weight(evidence: Evidence) -> int:
     """What shows a failure comes before what shows that something went well."""
-    text = f"{evidence.label} {evidence.result}"
-    if text.startswith("noticed:") or "reward 1" in text:
+    if evidence.label.startswith("not noticed") or evidence.result == "notices none":
+        return 0
+    if evidence.label.startswith("noticed:") or evidence.result.startswith("reward 1"):
         return 2
-    return 0 if evidence.last_lines or "fail" in text or "not noticed" in text else 1
+    return 0 if evidence.last_lines or "fail" in evidence.result else 1
 
 
 def _observation(evidence: Evidence) -> str:

@@ -9,6 +9,7 @@ from harbor.models.dataset.manifest import DatasetManifest
 from harbor.models.registry import Registry
 from harbor.models.task.task import Task, strip_canary
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
+from harbor.models.trajectories import Trajectory
 from harbor.publisher.packager import Packager
 
 warnings.simplefilter("ignore")
@@ -65,7 +66,17 @@ def canary(text: str) -> dict[str, object]:
     return {"text": strip_canary(text)}
 
 
-QUESTIONS = {f.__name__: f for f in (task, digest, dataset, registry, canary)}
+def trajectory(path: str) -> dict[str, object]:
+    """What Harbor reads from a trajectory."""
+    parsed = Trajectory.model_validate_json(Path(path).read_text())
+    return {
+        "version": parsed.schema_version,
+        "sources": [step.source for step in parsed.steps],
+        "observed": [step.observation is not None for step in parsed.steps],
+    }
+
+
+QUESTIONS = {f.__name__: f for f in (task, digest, dataset, registry, canary, trajectory)}
 
 for line in sys.stdin:
     question, argument = json.loads(line)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic_ai.messages import ToolCallPart
 
 from evolution.agents.asking import GaveUp
 from evolution.agents.cold_start import Completed, extract_sequence, write_solution
 from evolution.agents.means import Means
 from evolution.agents.triage import triage
-from evolution.contracts import StepConfig
+from evolution.contracts import StepConfig, Subject
 from evolution.llm.calls import Role
 from evolution.memory import MemoryLog
 from evolution.sequence import Pair
@@ -44,7 +45,7 @@ def test_no_sequence_is_better_than_one_out_of_form() -> None:
     assert isinstance(found, GaveUp)
 
 
-def without_solution() -> object:
+def without_solution() -> Subject:
     """The toy seed without its solution."""
     subject = toy_subject()
     return replace(subject, bundle=subject.bundle.with_files((), ["solution/solve.sh"]))
@@ -63,16 +64,16 @@ def without_solution() -> object:
     ],
 )
 def test_a_solution_is_taken_through_the_gates_alone(
-    words: list[str], extra: tuple[object, ...], said: str
+    words: list[str], extra: tuple[ToolCallPart, ...], said: str
 ) -> None:
     write = calls("write_file", path="/bundle/solution/solve.sh", content=solve(words))
-    models = cold(in_turn(says(*extra, write), says(calls("finish", summary="done"))))  # type: ignore[arg-type]
+    models = cold(in_turn(says(*extra, write), says(calls("finish", summary="done"))))
     bench = ToyBench()
     made = write_solution(
         means_of(models, bench=bench),
         without_solution(),
         MemoryLog(),
-        CONFIG,  # type: ignore[arg-type]
+        CONFIG,
     )
     if said == "is not sound: oracle":
         assert isinstance(made, str)
