@@ -190,7 +190,7 @@ class _Attempt:
         finally:
             current_exchange.reset(token)
         usage = self._told(response)
-        if fault := _not_asked(self.call.spec, response):
+        if fault := _unfinished(self.call.spec, response) or _not_asked(self.call.spec, response):
             return self._faulty(fault, usage)
         outcome, reason = _spoken(response)
         data = response_bytes(response, self.desk.lines.redact)
@@ -247,7 +247,8 @@ class _Attempt:
 
 def _given_up(call: Call, record: CallRecord) -> Exception:
     if record.outcome in {CallOutcome.CONTEXT_OVERFLOW, CallOutcome.TOO_LARGE}:
-        return CallFailed(record.outcome, f"{record.model}: {record.reason}")
+        # Word for word what is raised when it is recalled: roles put it into what they ask next.
+        return CallFailed(record.outcome, record.reason)
     return ModelUnavailable(record.outcome, endpoint_of(call.spec), record.reason)
 
 
@@ -265,6 +266,13 @@ def _spoken(response: ModelResponse) -> tuple[CallOutcome, str]:
 
 
 _VERSION = re.compile(r"[-@:](\d[\d.\-]*|latest)")
+
+
+def _unfinished(spec: ModelSpec, response: ModelResponse) -> Fault | None:
+    """A fault when a stream ended before the answer did: half an answer is none."""
+    if option(spec, "stream", "no") == "no" or response.finish_reason is not None:
+        return None
+    return Fault(CallOutcome.MALFORMED, "the stream ended before the answer did")
 
 
 def _not_asked(spec: ModelSpec, response: ModelResponse) -> Fault | None:

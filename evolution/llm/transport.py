@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import urllib.request
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
@@ -179,8 +180,13 @@ def _is_counts(value: object) -> bool:
     return True
 
 
+TAIL_BYTES = 16 * 1024
+_ENDS = re.compile(rb'\[DONE\]|message_stop|"finish_?[rR]eason"\s*:\s*"')
+"""What the last events of a whole answer have one of, whoever gives it."""
+
+
 class _CountedStream(httpx2.AsyncByteStream):
-    """A stream of events that ends at the limit."""
+    """A stream of events that ends at the limit, and not before the answer does."""
 
     def __init__(self, response: httpx2.Response, exchange: Exchange) -> None:
         self._response = response
@@ -188,13 +194,18 @@ class _CountedStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         assert isinstance(self._response.stream, httpx2.AsyncByteStream)
+        tail = b""
         async for chunk in self._response.stream:
             self._exchange.received += len(chunk)
+            tail = (tail + chunk)[-TAIL_BYTES:]
             if len(self._exchange.head) < HEAD_BYTES:
                 self._exchange.head = (self._exchange.head + chunk)[:HEAD_BYTES]
             if self._exchange.received > ANSWER_LIMIT:
                 raise _too_large(self._exchange)
             yield chunk
+        if not _ENDS.search(tail):
+            why = "the stream ended before the answer did"
+            raise _unusable(self._exchange, CallOutcome.MALFORMED, why)
 
     async def aclose(self) -> None:
         await self._response.aclose()

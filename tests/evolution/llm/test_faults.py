@@ -42,6 +42,13 @@ def cut_stream(handler: Handler) -> None:
     handler.close_connection = True
 
 
+def short_stream(handler: Handler) -> None:
+    body = (
+        b'data: {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "tiny", "ch'
+    )
+    handler.send(200, body, "text/event-stream")
+
+
 PASSING: list[tuple[str, Act, str, CallOutcome, bool]] = [
     # name, what the endpoint does first, options, outcome, whether it is paid for (an estimate)
     ("429", fail(429, "slow down", retry_after="0"), "", CallOutcome.RATE_LIMITED, False),
@@ -60,6 +67,7 @@ PASSING: list[tuple[str, Act, str, CallOutcome, bool]] = [
     ("one byte at a time", drip, "timeout=0.5", CallOutcome.TIMEOUT, True),
     ("cut in the JSON", cut, "", CallOutcome.CONNECTION, True),
     ("cut stream", cut_stream, "stream=yes", CallOutcome.CONNECTION, True),
+    ("short stream", short_stream, "stream=yes", CallOutcome.MALFORMED, True),
     ("HTML with 200", html, "", CallOutcome.MALFORMED, True),
     (
         "half a JSON with 200",
