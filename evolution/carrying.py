@@ -78,7 +78,7 @@ class Search:
                 return failed(GATE, "no folder is known that its work could be in")
             solvers = (execution.oracle(bundle), execution.nop(bundle))
             asks = [
-                Ask(_looking(bundle, solver, places), f"look-{solver.name}") for solver in solvers
+                Ask(looking(bundle, solver, places), f"look-{solver.name}") for solver in solvers
             ]
             results = yield tuple(asks)
             if fault := machinery_fault(results):
@@ -118,7 +118,7 @@ def known_places(bundle: Bundle) -> tuple[str, ...]:
     return tuple(sorted(p for p in places if not covers(places - {p}, p)))
 
 
-def _looking(bundle: Bundle, solver: SolverSpec, places: Iterable[str]) -> TrialSpec:
+def looking(bundle: Bundle, solver: SolverSpec, places: Iterable[str]) -> TrialSpec:
     """A trial as the bundle has it, after which these folders are looked at."""
     spec = execution.trial_spec(bundle, solver, keep_state=True)
     artifacts = tuple(map(ArtifactSpec, places))
