@@ -355,3 +355,17 @@ def test_no_other_host_is_ever_called() -> None:
         ):
             way.ask()
         assert other.requests == []
+
+
+def test_a_proxy_that_the_process_environment_names_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with endpoint() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        with way_to("http://models.invalid/v1") as way:
+            assert way.ask() == "well done"
+        assert len(proxy.requests) == 1
+        with endpoint() as script, way_to(script) as way:
+            way.ask()
+        assert len(proxy.requests) == 1
