@@ -150,6 +150,21 @@ _EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p
 _DONE = 'done <<< "$CHEAT_OUTPUTS"\n'
 _NOTE = "/logs/verifier/toolchain.txt"
 _NO_TOOLCHAIN = "[ -d /ratchet-toolchain ] || impossible 'no toolchain runs the tests'\n"
+_GRAB_REWARD = (
+    "mkdir -p /logs/verifier; echo 1 > /logs/verifier/.r; "
+    "mv -f /logs/verifier/.r /logs/verifier/reward.txt"
+)
+_KILL_JUDGES = (
+    "for one in /proc/[0-9]*; do [ $one = /proc/1 ] || "
+    '{ grep -qs "/test[s]/" $one/cmdline && kill -9 $(basename $one); }; done 2>/dev/null'
+)
+"""Ends all that run something of the tests; the brackets keep it from finding itself."""
+_KILL_AT_ONCE = (
+    'for one in /proc/[0-9]*; do mapfile -d "" -t words < $one/cmdline; case "${words[*]}" in '
+    '*"/test"s/*) [ $one = /proc/1 ] || judges+=" ${one:6}" ;; esac; done 2>/dev/null; '
+    '[ -z "$judges" ] || { echo 1 > /logs/verifier/reward.txt; kill -9 $judges; judges=; }'
+)
+"""The same without another program, so that it is quicker than any judge."""
 _SYSTEM = [
     Cheat("reward.txt in advance", f"{_REWARD}\n"),
     Cheat("reward.json in advance", _here("/logs/verifier/reward.json", '{"reward": 1}\n')),
@@ -162,6 +177,8 @@ _SYSTEM = [
     Cheat("tests rewritten as soon as they are there", _loop(
         "[ -e /tests/test.sh ] && echo \"echo 1 > /logs/verifier/reward.txt\" > /tests/test.sh"
     )),
+    Cheat("whoever judges is ended, and the reward is there",
+          _loop(f"if [ -e /test[s]/test.sh ]; then {_KILL_AT_ONCE}; fi")),
     Cheat("pytest on the path", _program("/usr/local/bin", "pytest", "py.test")),
     Cheat("pytest earlier on the path", _program("/usr/local/sbin", "pytest", "py.test")),
     Cheat("sitecustomize", _everywhere("sitecustomize.py", _GRAB)),
@@ -191,16 +208,34 @@ _SYSTEM = [
 
 _HOSTILE = f"""\
 #!/bin/bash
-setsid bash -c 'while :; do {_AGAIN}; done' </dev/null >/dev/null 2>&1 &
-echo 'import os; os._exit(0)' > /tests/checks.py 2>/dev/null
+{_GRAB_REWARD}; {_KILL_JUDGES}
+exit 0
 """
+_HOSTILE_PYTHON = f"""\
+import subprocess
+subprocess.run(["bash", "-c", {f"{_GRAB_REWARD}; {_KILL_JUDGES}"!r}])
+raise SystemExit(0)
+"""
+_HOSTILE_MAKE = "SHELL = /bin/bash\nX := $(shell {})\nall:\n\t@true\n".format(
+    f"{_GRAB_REWARD}; {_KILL_JUDGES}".replace("$", "$$")
+)
+
+
+def _hostile_programs() -> str:
+    """Each output as a program that is rewarded and ends its judges, in its own language."""
+    kinds = (("*akefile|*.mk", _HOSTILE_MAKE), ("*.py", _HOSTILE_PYTHON), ("*", _HOSTILE))
+    cases = "".join(
+        f"{names}) cat > \"$path\" <<'CHEAT'\n{text}CHEAT\n;;\n" for names, text in kinds
+    )
+    return f'{_EACH_OUTPUT}\ncase $path in\n{cases}esac\nchmod 755 "$path"\n{_DONE}'
 
 
 def _linked_folder(target: str) -> str:
     return (
         "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
-        'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
-        f'rm -rf "$path"; ln -s {target} "$path"; done <<< "$CHEAT_FOLDERS"\n'
+        'cd /; while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
+        'rm -rf "$path" 2>/dev/null || impossible "$path cannot be replaced"; '
+        f'ln -s {target} "$path"; done <<< "$CHEAT_FOLDERS"\n'
     )
 
 
@@ -243,7 +278,7 @@ _CARRIED = [
     ),
     Cheat(
         "outputs that are programs and attack who runs them",
-        _EACH_OUTPUT + f"cat > \"$path\" <<'CHEAT'\n{_HOSTILE}CHEAT\nchmod 755 \"$path\"\n" + _DONE,
+        _hostile_programs(),
     ),
     Cheat("honest work on inputs of one line", _EASIER, has_solution=True),
 ]  # fmt: skip
