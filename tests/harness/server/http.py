@@ -80,6 +80,7 @@ class ModelServer:
     port: int = 0
     at_call: Any = None
     served: list[Served] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
     _attempts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _closing: threading.Event = field(default_factory=threading.Event)
@@ -102,6 +103,8 @@ class ModelServer:
         self._closing.set()
         self._http.shutdown()
         self._http.server_close()
+        if self.errors and error is None:
+            raise self.errors[0]
 
     @property
     def url(self) -> str:
@@ -123,7 +126,11 @@ class ModelServer:
         script = self.scripts.get(ask.model)
         if script is None:
             return None
-        reply = script(ask)
+        try:
+            reply = script(ask)
+        except Exception as error:
+            self.errors.append(error)  # a model that stumbles spoils the test, not the connection
+            return Reply()
         return reply if fault is None else spoiled(fault, ask, reply)
 
     def end(self, call: Served) -> None:

@@ -43,7 +43,10 @@ class Competent:
             case "plan reviewer":
                 return answer(ask, accepted=True)
             case "modifier":
-                return self.modify(ask)
+                try:
+                    return self.modify(ask)
+                except hands.LeftOut:
+                    return answer(ask, refusal="I cannot see the whole bundle at once")
             case "exploiter":
                 return answer(ask, script="", how="")
             case "extract the sequence":

@@ -33,6 +33,7 @@ SHORT = 16
 """Characters of a content's digest that are enough to know it."""
 
 _LINE = re.compile(r"(?m)^@f ([0-7]+) ([0-9a-f]+) (\d+) (.+)$")
+_CUT = re.compile(r"left out to save room|\[… [0-9,]+ characters left out …\]")
 _PIECE = re.compile(r"(?m)^@@([A-Za-z0-9+/=]+)$")
 
 
@@ -101,6 +102,10 @@ def _packed(files: Iterable[SandboxFile]) -> str:
     return base64.encodebytes(gzip.compress(target.getvalue(), 9, mtime=0)).decode()
 
 
+class LeftOut(Exception):
+    """What was read is no longer shown: the context is too short for the bundle."""
+
+
 class Unread(Exception):
     """More has to be read first; `commands` are the next ones."""
 
@@ -110,7 +115,7 @@ class Unread(Exception):
 
 
 def read_bundle(ask: Ask) -> Bundle:
-    """The bundle in `/bundle` as the results of earlier commands show it. Raises Unread."""
+    """The bundle in `/bundle` as the results of earlier commands show it. Raises Unread, LeftOut."""
     given = _given(ask)
     listed: list[tuple[str, str, str, str]] = []
     for piece in range(10):
@@ -160,5 +165,7 @@ def _given(ask: Ask) -> dict[str, str]:
             continue
         for value in arguments.values() if isinstance(arguments, dict) else ():
             if isinstance(value, str):
+                if value.startswith("cd /bundle && ") and _CUT.search(result):
+                    raise LeftOut
                 found[value] = result
     return found

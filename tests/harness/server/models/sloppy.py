@@ -12,6 +12,7 @@ from dataclasses import replace
 import msgspec
 
 from evolution.bundle import Bundle
+from evolution.composition import checks_path
 from evolution.contracts import Mutation
 from evolution.directions import Effect
 from sandbox.contracts import SandboxFile
@@ -66,7 +67,9 @@ class Sloppy(Competent):
                 for edit in omitted
                 if edit.file is not None
             ]
-            command = "rm -f /naive/notes.txt\n" + hands.write_commands(below, (), "/naive")
+            told = f"echo '# {demand.title}.' >> /bundle/{checks_path(demand.id)}"
+            command = f"rm -f /naive/notes.txt; {told}\n"
+            command += hands.write_commands(below, (), "/naive")
         if not any(command.split("\n")[0] in result[0].arguments for result in ask.results):
             return Reply(calls=(hands.shell(ask, command),))
         without = [edit.path for edit in omitted if edit.file is None]
