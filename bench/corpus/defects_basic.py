@@ -202,7 +202,9 @@ NO_IMAGE = (
     _replaced(
         "environment/Dockerfile", "WORKDIR /app", "COPY entry.sh /usr/local/bin/\nWORKDIR /app"
     ),
-    _replaced("environment/Dockerfile", "COPY data/", "COPY --from=builder /data/"),
+    _replaced(
+        "environment/Dockerfile", "WORKDIR /app", "RUN cp /opt/vendor.key /etc/key\nWORKDIR /app"
+    ),
 )
 MISSING_TOOL = (
     _step("tabulate-csv --help >/dev/null", is_first=True),
