@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from evolution.agents.answers import Built
+from evolution.agents.language import is_foreign, language_complaint
 from evolution.agents.proposer import PREFIX
 from evolution.agents.workbench import Draft
 from evolution.bundle import Bundle, BundleError
@@ -75,6 +76,8 @@ def complaint(subject: Subject, plan: Plan, built: Built, draft: Draft) -> str |
     base = base_of(subject)
     if child.by_path["instruction.md"] == base.by_path.get("instruction.md"):
         return "instruction.md is as before: it has to say what is wanted now"
+    if is_foreign(child.instruction) and not is_foreign(base.instruction):
+        return "instruction.md is in another language than before: write it in English"
     if child.folder("tests") == base.folder("tests"):
         return "the tests are as before: nothing would notice that the new demand is not met"
     omit = naive_edits(built, draft)
@@ -98,6 +101,9 @@ def _form_complaint(plan: Plan, built: Built) -> str | None:
     ]
     if missing:
         return f"{', '.join(missing)}: needed (or a refusal)"
+    said = (built.title, built.why, built.situation, built.requirement)
+    if foreign := language_complaint(said):
+        return foreign
     if len(set(built.checks)) != len(built.checks):
         return "a check is named twice"
     if plan.effect is Effect.OBSERVATION and not built.discovery:

@@ -12,7 +12,7 @@ from evolution.agents.drafts import DraftTrials
 from evolution.agents.hands import tools_of
 from evolution.agents.means import Means
 from evolution.agents.trimming import quoted
-from evolution.agents.workbench import BUNDLE, Bench, DraftError, laid_out
+from evolution.agents.workbench import BUNDLE, Bench, DraftError, laid_out, size_complaint
 from evolution.bundle import Bundle, BundleError
 from evolution.contracts import StepConfig, Subject, Verdict
 from evolution.gates.protocol import verify_bundle
@@ -86,6 +86,8 @@ def write_solution(
     when nothing but files below `solution/` was added.
     """
     bundle = subject.bundle
+    if said := size_complaint(bundle):
+        return said
     bench = Bench(
         start=_opener(means, bundle),
         role=Role.COLD_START,

@@ -21,7 +21,7 @@ from evolution.agents.assembling import (
 from evolution.agents.drafts import DraftTrials
 from evolution.agents.hands import tools_of
 from evolution.agents.means import Means
-from evolution.agents.workbench import Bench, Draft, DraftError, laid_out
+from evolution.agents.workbench import Bench, Draft, DraftError, laid_out, size_complaint
 from evolution.bundle import Bundle
 from evolution.composition import artifacts_of, checks_path, is_composed
 from evolution.contracts import Mutation, Plan, Subject, Verdict
@@ -47,6 +47,8 @@ def modify(
     if evidence is not None:
         place += "/repair"
     base = base_of(subject)
+    if said := size_complaint(base):
+        return said
     start = earlier.child if earlier is not None and evidence is not None else base
     naive = _changed_naive(earlier) if start is not base else ()
     bench = Bench(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evolution.agents import briefing
 from evolution.agents.answers import Review
 from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.language import language_complaint
 from evolution.agents.means import Means
 from evolution.contracts import Plan, PlanReview, Subject
 from evolution.llm.calls import Role
@@ -50,4 +51,4 @@ def review_plan(means: Means, subject: Subject, plan: Plan) -> PlanReview:
 def _check(answer: Review) -> str | None:
     if not answer.accepted and not any(line.strip() for line in answer.findings):
         return "a plan that is not accepted is returned with findings"
-    return None
+    return language_complaint(answer.findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evolution.agents import briefing
 from evolution.agents.answers import PairEdit, Proposal
 from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.language import language_complaint
 from evolution.agents.means import Means
 from evolution.agents.trimming import Bounds
 from evolution.contracts import Plan, StepConfig, Subject
@@ -83,6 +84,8 @@ def plan_of(
     """The plan that a proposal stands for, or what is wrong with its form in one line."""
     if not answer.operator or not answer.edits or not answer.summary or not answer.details:
         return "operator, edits, summary and details are needed (or a refusal)"
+    if said := language_complaint((answer.summary, answer.why, answer.details)):
+        return said
     if answer.effect not in PROVABLE:
         return f"effect must be one of {', '.join(one.value for one in PROVABLE)}"
     operator = PREFIX + answer.operator

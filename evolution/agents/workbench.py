@@ -237,6 +237,14 @@ def shown(result: ExecResult, seconds: float, most: int) -> str:
     return f"{head}\n{quoted('output', output, most)}" if output.strip() else f"{head}, no output"
 
 
+def size_complaint(bundle: Bundle) -> str | None:
+    """Why a bundle cannot be worked on, in one line; None when it can."""
+    size = sum(len(file.data) for file in bundle.files)
+    if size <= READ_BACK_BYTES:
+        return None
+    return f"its files have {size:,} bytes, {READ_BACK_BYTES:,} are the most to be worked on"
+
+
 def laid_out(sandbox: Sandbox, bundle: Bundle, naive: Iterable[SandboxFile] = ()) -> Sandbox:
     """The sandbox with a bundle's files where a role works on them."""
     sandbox.write_files(bundle.files, BUNDLE)

@@ -7,6 +7,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from evolution.agents.answers import PairEdit, Review
 from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.language import is_foreign
 from evolution.agents.proposer import edit_of
 from evolution.agents.trimming import Bounds, size_of
 from evolution.contracts import Plan
@@ -121,3 +122,17 @@ def test_effort_is_the_size_of_the_edit(
     ]
     said = effort_complaint(PAIRS, plan(direction, effort, *edits))
     assert (said is None) is is_allowed, said
+
+
+@pytest.mark.parametrize(
+    ("text", "is_other"),
+    [
+        ("A ranking of the customers by their totals", False),
+        ("Die Kundenliste nach Größe, für Müller", False),
+        ("按总额对客户进行排名并写入文件", True),
+        ("Ranking клиентов по сумме", True),
+        ("σ = 3", False),
+    ],
+)
+def test_another_script_is_told_from_english(text: str, is_other: bool) -> None:
+    assert is_foreign(text) is is_other

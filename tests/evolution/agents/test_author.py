@@ -186,6 +186,7 @@ def test_a_role_that_comes_to_no_answer_ends_in_one_line(
         ({"naive_without": ["nowhere.sh"]}, "solution/nowhere.sh, which the solution does not"),
         ({"premise": ["line-77"]}, "no check of the parent"),
         ({"withheld": ["x"]}, "only a step of effect observation"),
+        ({"title": "再写一个单词到文件的最后一行"}, "write in English"),
     ],
 )
 def test_a_hand_over_that_lacks_something_is_sent_back(

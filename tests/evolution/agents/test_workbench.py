@@ -8,7 +8,14 @@ from pydantic_ai import ModelRetry
 from evolution import execution
 from evolution.agents.hands import decoded, placed
 from evolution.agents.trimming import Bounds
-from evolution.agents.workbench import CHANGED_BYTES, Bench, DraftError, laid_out
+from evolution.agents.workbench import (
+    CHANGED_BYTES,
+    READ_BACK_BYTES,
+    Bench,
+    DraftError,
+    laid_out,
+    size_complaint,
+)
 from evolution.llm.calls import Role
 from evolution.llm.replay import CallMemory
 from sandbox.backends.fake import FakeBackend, FakeCommand
@@ -89,3 +96,9 @@ def test_paths_and_contents_are_taken_as_they_are_meant() -> None:
             decoded(content, encoding)
     with pytest.raises(ModelRetry):
         placed("a\0b", "/bundle")
+
+
+def test_a_bundle_that_is_too_large_is_refused_before_anything_is_opened() -> None:
+    big = sample_bundle(SandboxFile("environment/data/big", b"x" * (READ_BACK_BYTES + 1)))
+    assert "are the most to be worked on" in (size_complaint(big) or "")
+    assert size_complaint(sample_bundle()) is None
