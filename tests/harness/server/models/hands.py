@@ -115,7 +115,7 @@ class Unread(Exception):
 
 
 def read_bundle(ask: Ask) -> Bundle:
-    """The bundle in `/bundle` as the results of earlier commands show it. Raises Unread, LeftOut."""
+    """The bundle in `/bundle` as earlier commands show it. Raises Unread and LeftOut."""
     given = _given(ask)
     listed: list[tuple[str, str, str, str]] = []
     for piece in range(10):
