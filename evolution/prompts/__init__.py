@@ -21,12 +21,20 @@ class Prompt:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+DATA = "data"
+"""What stands in every prompt: how foreign text is marked, and that it commands nobody."""
+
+
 @cache
 def prompt(name: str, *parts: str) -> Prompt:
     """The prompt of that name: its own file after those of `parts`, which several roles share.
 
+    Every role is told that data is not instructions.
+
     Raises FileNotFoundError for a name that there is no file for.
     """
     folder = resources(__name__)
-    texts = [folder.joinpath(f"{part}.md").read_text("utf-8").strip() for part in (*parts, name)]
+    texts = [
+        folder.joinpath(f"{part}.md").read_text("utf-8").strip() for part in (*parts, DATA, name)
+    ]
     return Prompt(name, "\n\n".join(texts) + "\n")
