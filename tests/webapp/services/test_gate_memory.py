@@ -20,7 +20,8 @@ from webapp.services import environments, verifications
 pytestmark = pytest.mark.django_db
 
 NEED_TRIALS = {
-    *("oracle", "nop", "contract", "headroom", "demand", "demands", "parent_solution", "mutants")
+    *("oracle", "nop", "contract", "headroom", "demand", "demands", "parent_solution", "mutants"),
+    "sequence",
 }
 
 
