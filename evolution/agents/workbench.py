@@ -28,7 +28,7 @@ SANDBOX = "sandbox"
 MOST_SECONDS = 300
 READ_BACK_BYTES = 128 * 1024 * 1024
 """The most that is read back of a bundle, in bytes."""
-CHANGED_BYTES = 16 * 1024 * 1024
+CHANGED_BYTES = 8 * 1024 * 1024
 """The most that one draft may change, in bytes."""
 CHANGED_FILES = 500
 _ENV = (("PYTHONDONTWRITEBYTECODE", "1"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb"))

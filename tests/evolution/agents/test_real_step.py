@@ -18,7 +18,7 @@ from tests.evolution.agents.orders_step import competent
 from tests.evolution.agents.scripted import ScriptedModels
 from tests.evolution.real_sandbox import orders, subject_of
 
-pytestmark = [pytest.mark.bubblewrap]
+pytestmark = [pytest.mark.bubblewrap, pytest.mark.slow]
 CONFIG = StepConfig(
     seed=71, directions=(Direction.LENGTH,), oracle_runs=1, nop_runs=1, mutant_count=12
 )

@@ -21,7 +21,14 @@ from tests.evolution.agents.orders_step import rulings
 from tests.evolution.agents.scripted import ScriptedModels, Speaker, calls, in_turn, says
 from tests.evolution.toy_world import FIRST, ToyRunner, solve
 
-CONFIG = StepConfig(seed=3, directions=(Direction.LENGTH,), max_repairs=2)
+CONFIG = StepConfig(
+    seed=3,
+    directions=(Direction.LENGTH,),
+    max_repairs=2,
+    oracle_runs=1,
+    nop_runs=1,
+    mutant_count=12,
+)
 NEW = "word-99"
 PROPOSAL: dict[str, object] = {
     "operator": "one-more-word",
