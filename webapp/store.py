@@ -81,5 +81,10 @@ def save_packed(data: bytes) -> str:
 
 
 def load_packed(digest: str) -> bytes:
-    """What `save_packed` stored under this digest."""
-    return zstandard.decompress(load_blobs([digest])[digest])
+    """What `save_packed` stored under this digest. Raises CorruptStore."""
+    return load_all_packed([digest])[digest]
+
+
+def load_all_packed(digests: Iterable[str]) -> dict[str, bytes]:
+    """The same for many, by digest. Raises CorruptStore when one is missing or damaged."""
+    return {name: zstandard.decompress(data) for name, data in load_blobs(digests).items()}

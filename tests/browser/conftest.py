@@ -15,7 +15,17 @@ from playwright.sync_api import BrowserContext, Page
 from evolution.found import FoundBundle, Refusal
 from evolution.task_config import Problem, Severity
 from tests.webapp import builders
-from webapp.models import Environment, EvolutionRun, GateRecord, Import, Role, User
+from tests.webapp.conversations import add_measured, tell_story
+from webapp.models import (
+    Environment,
+    EvolutionRun,
+    GateRecord,
+    Import,
+    MeasuredTrial,
+    ModelCall,
+    Role,
+    User,
+)
 from webapp.services import datasets, imports, reviews
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "artifacts" / "screenshots"
@@ -57,6 +67,9 @@ def site(live_server: Any, transactional_db: None) -> Site:
     builders.add_verification(invalid)
     builders.add_step(run, seed, 0)
     _import_again(seed)
+    step = builders.add_step(run, made[-1].parent or seed, 1, child=made[-1])
+    tell_story(run, step, made[-1])
+    add_measured(seed)
     reviews.decide(made[0].pk, reviewer, "approved", made[0].digest)
     datasets.freeze("Pilot", [made[0].pk], reviewer, "For the first training run.")
     return Site(live_server.url, reviewer, run, seed, tuple(made[1:]))
@@ -117,6 +130,12 @@ def all_pages(site: Site) -> dict[str, str]:
         "lineage-tab": f"{environment}/lineage/",
         "reviews": f"{environment}/reviews/",
         "history": f"{environment}/history/",
+        "making": f"/environments/{site.waiting[-1].pk}/making/",
+        "making-none": f"/environments/{site.waiting[-1].pk}/making/?q=nothing+like+it",
+        "call": f"/calls/{ModelCall.objects.filter(outcome='timeout').latest('pk').pk}/",
+        "run-calls": f"/runs/{site.run.pk}/calls/",
+        "measured": f"/measured/{MeasuredTrial.objects.latest('pk').pk}/",
+        "models": "/models/",
         "trial": f"/trials/{trial.pk}/",
         "imports": "/imports/",
         "import": f"/imports/{Import.objects.latest('pk').pk}/",

@@ -10,6 +10,7 @@ from playwright.sync_api import Page
 from sandbox.contracts import SandboxFile
 from tests.browser.conftest import Site, all_pages
 from tests.webapp import builders
+from tests.webapp.conversations import add_measured, tell_story
 from webapp.models import (
     Environment,
     Event,
@@ -18,6 +19,7 @@ from webapp.models import (
     Import,
     ImportEntry,
     Lineage,
+    ModelCall,
     Review,
     Role,
     User,
@@ -91,6 +93,10 @@ def hostile(site: Site) -> Site:
     ImportEntry.objects.update(origin=ALL, file=ALL, reason=ALL, notes=list(PAYLOADS))
     EvolutionRun.objects.filter(pk=site.run.pk).update(name=ALL[:190], error=ALL)
     Event.objects.create(kind=PAYLOADS[0], text=ALL, run=site.run, environment=shown)
+    step = builders.add_step(site.run, shown, 7)
+    tell_story(site.run, step, shown, ALL)
+    ModelCall.objects.filter(step=step).update(model=ALL[:190], place=ALL, reason=ALL)
+    add_measured(shown, ALL)
     mallory = builders.make_user(Role.REVIEWER, PAYLOADS[0])
     reviews.decide(shown.pk, mallory, "rejected", shown.digest, reasons=["tests.weak"], comment=ALL)
     approved = Environment.objects.filter(review="approved").values_list("pk", flat=True)
@@ -106,6 +112,7 @@ def test_nothing_runs_on_any_page(hostile: Site, visit: Callable[[str], Page]) -
     extra = {
         "hostile file": f"{environment}/files/?path=environment/page.svg",
         "hostile trial": f"/trials/{trial.pk}/",
+        "hostile making": f"{environment}/making/",
         "hostile focus": f"/review/{hostile.waiting[1].pk}/",
         "hostile query": "/environments/?text=%22%3E%3Cscript%3Ewindow.pwned%3D1%3C/script%3E",
         "hostile audit": "/audit/?kind=%22%3E%3Cimg+src%3Dx+onerror%3Dwindow.pwned%3D1%3E",

@@ -7,7 +7,14 @@ import json
 from typing import Any
 
 from evolution.llm.calls import CallOutcome, CallRecord, Role, Usage
-from webapp.models import Environment, EvolutionRun, EvolutionStep
+from webapp.models import Environment, EvolutionRun, EvolutionStep, MeasuredTrial, SolverKind
+from webapp.services.attempts import (
+    Attempt,
+    find_solver,
+    measured_name,
+    next_number,
+    record_attempt,
+)
 from webapp.services.calls import Place, give_to_environment, store_call
 
 PROMPT = hashlib.sha256(b"a prompt").hexdigest()
@@ -109,3 +116,49 @@ def tell_story(run: EvolutionRun, step: EvolutionStep, child: Environment, text:
     ]
     give_to_environment([store_call(place, call) for call in told], child)
     Environment.objects.filter(pk=child.pk).update(step=step)
+
+
+def add_measured(environment: Environment, text: str = "") -> MeasuredTrial:
+    """An attempt with a trajectory, a cast and what the verifier wrote."""
+    call = {
+        "tool_call_id": "1",
+        "function_name": "run",
+        "arguments": {"command": f"ls -la /app {text}"},
+    }
+    steps = [
+        {"step_id": 1, "source": "user", "message": f"Do this task. {text}"},
+        {
+            "step_id": 2,
+            "source": "agent",
+            "message": f"I look around first. {text}",
+            "reasoning_content": f"Where is the data? {text}",
+            "tool_calls": [call],
+            "observation": {"results": [{"source_call_id": "1", "content": f"data\nout\n{text}"}]},
+            "metrics": {"prompt_tokens": 900, "completion_tokens": 40, "cost_usd": 0.0011},
+        },
+        {"step_id": 3, "source": "agent", "message": "It is done."},
+    ]
+    agent = {"name": "ratchet-terminal", "version": "1", "model_name": MODEL}
+    trajectory = {"schema_version": "ATIF-v1.8", "agent": agent, "steps": steps}
+    cast = [
+        {"version": 2, "width": 80, "height": 24},
+        [0.1, "o", f"$ ls\r\n\x1b[32mdata\x1b[0m out {text}\r\n"],
+    ]
+    attempt = Attempt(
+        is_passed=True,
+        counts=True,
+        source=f"harbor nightly/{environment.pk}",
+        reward=1.0,
+        input_tokens=900,
+        output_tokens=40,
+        usd=0.0011,
+        seconds=41.0,
+        trajectory=json.dumps(trajectory).encode(),
+        cast="\n".join(map(json.dumps, cast)).encode(),
+        output=f"3 checks passed {text}".encode(),
+    )
+    solver = find_solver(f"terminus-2 {MODEL} {text}", SolverKind.HARBOR)
+    name = measured_name(environment)
+    row = record_attempt(solver, environment, name, next_number(solver, name), attempt)
+    assert row is not None
+    return row

@@ -39,7 +39,7 @@ def attempt(bench: Bench, environment: Environment, number: int) -> MeasuredTria
     None when another process made it meanwhile. BudgetStop, StepBudgetStop and ModelUnavailable
     pass through; then nothing is counted, and what was answered is kept.
     """
-    place = f"solve/{environment.digest}/{number}"
+    place = f"solve/{bench.solver.name}/{environment.digest}/{number}"
     with (
         DatabaseCallLog(Place(environment=environment)) as log,
         bench.gateway_for(log) as models,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from evolution.transcripts import Speaker, Utterance, answer_of, new_in_request
 from webapp.models import Environment, Event, ModelCall
 from webapp.models.call import SEARCH_CONFIG, TO_MODELS
 from webapp.presentation.text import Excerpt, excerpt
-from webapp.store import CorruptStore, load_packed
+from webapp.store import CorruptStore, load_all_packed, load_packed
 
 PAGE_CALLS = 20
 PAGE_ROWS = 100
@@ -86,13 +86,44 @@ def story_page(
     kept = rows.filter(id__gt=after) if after else rows
     found = list(kept.defer("text")[: PAGE_CALLS + 1])
     calls, more = found[:PAGE_CALLS], len(found) > PAGE_CALLS
-    entries = [Entry(row.created_at, call=view_call(row)) for row in calls]
+    entries = [
+        Entry(row.created_at, call=view) for row, view in zip(calls, _told(calls), strict=True)
+    ]
     if not words.strip():
         until = calls[-1].created_at if more else None
         since = rows.filter(id__lte=after).aggregate(at=Max("created_at"))["at"] if after else None
         entries += _events(environment, since, until)
     entries.sort(key=lambda entry: entry.at)
     return entries, calls[-1].pk if more else None
+
+
+def _told(rows: list[ModelCall]) -> list[CallView]:
+    """Calls of one page: what was asked is told at the first attempt, a prompt at its first use."""
+    bodies = _bodies(rows)
+    keys: set[str] = set()
+    prompts: set[str] = set()
+    views = []
+    for row in rows:
+        view = view_call(row, bodies=bodies)
+        if row.key in keys:
+            view = replace(view, asked=())
+        elif row.prompt_digest in prompts:
+            asked = tuple(one for one in view.asked if one.tone != Speaker.SYSTEM.value)
+            view = replace(view, asked=asked)
+        keys.add(row.key)
+        if row.prompt_digest:
+            prompts.add(row.prompt_digest)
+        views.append(view)
+    return views
+
+
+def _bodies(rows: list[ModelCall]) -> dict[str, bytes] | None:
+    """What these calls said, loaded at once; None where something is damaged, and each is tried."""
+    digests = {digest for row in rows for digest in (row.request_digest, row.response_digest)}
+    try:
+        return load_all_packed(digests - {""})
+    except CorruptStore:
+        return None
 
 
 def _events(
@@ -108,14 +139,20 @@ def _events(
     return [Entry(event.at, event=event) for event in rows.order_by("id")[:EVENT_CAP]]
 
 
-def view_call(row: ModelCall, *, is_whole: bool = False) -> CallView:
-    """A call made ready to be shown; one whose stored words are damaged says so."""
+def view_call(
+    row: ModelCall, *, is_whole: bool = False, bodies: Mapping[str, bytes] | None = None
+) -> CallView:
+    """A call made ready to be shown; one whose stored words are damaged says so.
+
+    `bodies` holds what was loaded already, by digest.
+    """
+    digests = list(filter(None, (row.request_digest, row.response_digest)))
     try:
-        request = load_packed(row.request_digest) if row.request_digest else b""
-        response = load_packed(row.response_digest) if row.response_digest else b""
+        found = bodies or load_all_packed(digests)
     except CorruptStore as error:
         return CallView(row, (), (), str(error))
-    asked, answered = new_in_request(request), answer_of(response)
+    asked = new_in_request(found.get(row.request_digest, b""))
+    answered = answer_of(found.get(row.response_digest, b""))
     return CallView(
         row,
         tuple(_said(one, is_whole=is_whole) for one in asked),

@@ -14,8 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.webapp import builders
+from tests.webapp.conversations import add_measured, tell_story
 from tests.webapp.views.test_imports import make_import
-from webapp.models import Environment, Role, Trial, User
+from webapp.models import Environment, MeasuredTrial, ModelCall, Role, Trial, User
 from webapp.selectors.queue import waiting_for_review
 from webapp.services import datasets, reviews
 
@@ -33,6 +34,8 @@ def _pages() -> dict[str, str]:
         builders.add_verification(node)
         builders.add_scores(node)
         builders.make_child(node, 8, run=run, verification="invalid")
+    tell_story(run, builders.add_step(run, seed, 1, child=node), node)
+    add_measured(seed)
     builders.grow_wide(builders.make_seed(1), 60)
     for environment in waiting_for_review().order_by("pk")[:2]:
         reviews.decide(environment.pk, reviewer, "approved", environment.digest)
@@ -49,6 +52,7 @@ def _pages() -> dict[str, str]:
         "environment files": f"{base}/files/",
         "environment diff": f"{base}/diff/",
         "environment gates": f"{base}/gates/",
+        "environment making": f"{base}/making/",
         "environment trials": f"{base}/trials/",
         "environment lineage": f"{base}/lineage/",
         "environment reviews": f"{base}/reviews/",
@@ -63,6 +67,10 @@ def _pages() -> dict[str, str]:
         "runs": "/runs/",
         "run": f"/runs/{run.pk}/",
         "run live": f"/runs/{run.pk}/live/",
+        "run calls": f"/runs/{run.pk}/calls/",
+        "call": f"/calls/{ModelCall.objects.latest('pk').pk}/",
+        "measured": f"/measured/{MeasuredTrial.objects.latest('pk').pk}/",
+        "models": "/models/",
         "run events": f"/runs/{run.pk}/events/",
         "datasets": "/datasets/",
         "dataset version": "/datasets/pilot/1/",
