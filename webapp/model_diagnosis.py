@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import DatabaseError
 
 from evolution.llm.calls import CallOutcome, ModelSpec, Role
-from evolution.llm.endpoints import ModelConfigError, ModelTable, model_label
+from evolution.llm.endpoints import ModelConfigError, model_label
 from evolution.llm.pricing import Prices
 from evolution.llm.probe import Probe, probe_model
 from webapp import model_wiring
@@ -37,9 +37,10 @@ def check_models() -> Iterator[Finding]:
         found = dict(zip(table.specs, probes, strict=True))
     told: dict[str, list[str]] = {}
     for spec, probe in found.items():
-        finding = _finding(spec, probe, table, prices)
-        told[model_label(spec)] = [finding.level.value, finding.text]
-        yield finding
+        level, said, remedy = _found(spec, probe, prices)
+        roles = ", ".join(role.value for role, one in table.entries if one == spec)
+        told[model_label(spec)] = [level.value, said]
+        yield Finding("model", level, f"{model_label(spec)} ({roles}): {said}", remedy)
     missing = [role.value for role in Role if role not in dict(table.entries)]
     if missing:
         text = f"nobody plays {', '.join(missing)}"
@@ -50,15 +51,13 @@ def check_models() -> Iterator[Finding]:
         return  # the line about the database says it
 
 
-def _finding(spec: ModelSpec, probe: Probe, table: ModelTable, prices: Prices) -> Finding:
-    roles = ", ".join(role.value for role, one in table.entries if one == spec)
-    label = f"{model_label(spec)} ({roles})"
+def _found(spec: ModelSpec, probe: Probe, prices: Prices) -> tuple[Level, str, str]:
     if not probe.is_good:
         remedy = REMEDIES.get(probe.outcome, "see the reason; the endpoint's own log may say more")
-        return Finding("model", Level.WARN, f"{label}: {probe.reason}", remedy)
+        return Level.WARN, probe.reason, remedy
     price = prices.of(spec)
     if price is None:
         cost = "price unknown: set RATCHET_PRICES before a budget in USD"
     else:
         cost = f"{price.input_usd:g} in, {price.output_usd:g} out USD per million tokens"
-    return Finding("model", Level.OK, f"{label}: answers in {probe.seconds:.1f} s; {cost}")
+    return Level.OK, f"answers in {probe.seconds:.1f} s; {cost}", ""
