@@ -3,11 +3,11 @@
 
 python := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test lint doctor up down
+.PHONY: help setup demo serve test lint doctor up down smoke-model
 export PYTHON
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 setup: ## find a Python, make .venv, install from the lock
 	@./.make/setup
@@ -32,3 +32,6 @@ up: ## the same with Docker Compose: PostgreSQL, Redis, web, worker, beat
 
 down: ## stop what `make up` started; the data stay
 	@docker compose down
+
+smoke-model: setup ## a small real model through doctor, solver and harness
+	@$(python) .make/smoke_model.py
