@@ -24,6 +24,7 @@ from bench import ways
 from bench.cases import BenchError
 from bench.corpus.builtin import built_in
 from bench.corpus.entries import Entry, read_corpus, shared_out
+from bench.corpus.held_out import held_out
 from bench.curve import DEPTHS, curve
 from bench.processes import core_seconds, tree_below
 from bench.scoring import Answer, false_alarms, judge_all, per_gate, per_kind, recall
@@ -53,6 +54,8 @@ def tell(answer: Answer) -> None:
     head = f"{verdict}  {answer.entry.label:<20} {answer.entry.name:<40} {answer.entry.origin:<9}"
     print(f"{head}{answer.seconds:6.1f} s  {said}", file=sys.stderr)
     if answer.is_wrong:
+        if answer.entry.about:
+            print(f"       {answer.entry.about}", file=sys.stderr)
         for gate in answer.gates:
             if gate.gate in (*answer.failed, *answer.inconclusive):
                 print(f"       {gate.gate}: {gate.reason}", file=sys.stderr)
@@ -146,6 +149,7 @@ def _arguments() -> argparse.Namespace:
         epilog="Example: bench/gates.py --share 0.1 --kinds sound,leak --json",
     )
     parser.add_argument("--corpus", type=Path, help="a folder with a manifest; see docs/bench.md")
+    parser.add_argument("--held-out", action="store_true", help="kinds that are scored alone")
     parser.add_argument("--share", type=float, default=1.0, help="of every label; 1 is all")
     parser.add_argument("--kinds", help="only these labels, separated by commas")
     parser.add_argument("--names", help="only entries whose name holds one of these texts")
@@ -160,7 +164,10 @@ def _arguments() -> argparse.Namespace:
 
 def _wanted(asked: argparse.Namespace) -> tuple[Entry, ...]:
     """The entries that were asked for. Raises BenchError when there is none."""
-    entries = read_corpus(asked.corpus) if asked.corpus else built_in()
+    if asked.corpus and asked.held_out:
+        raise BenchError("--corpus and --held-out are two corpora")
+    made = held_out if asked.held_out else built_in
+    entries = read_corpus(asked.corpus) if asked.corpus else made()
     if asked.kinds:
         kinds = asked.kinds.split(",")
         unknown = sorted(set(kinds) - {entry.label for entry in entries})

@@ -24,7 +24,7 @@ MANIFESTS = ("manifest.jsonl", "manifest.toml")
 class Entry:
     """One bundle. `label` is `SOUND` or the kind of its defect; `origin` decides the policy.
 
-    `others` are bundles by name that it must not repeat.
+    `others` are bundles by name that it must not repeat; `about` says in one line what is wrong.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Entry:
     bundle: Bundle
     origin: str = "imported"
     others: tuple[tuple[str, Bundle], ...] = ()
+    about: str = ""
 
     @property
     def is_sound(self) -> bool:
