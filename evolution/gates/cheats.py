@@ -240,6 +240,21 @@ def _linked_folder(target: str) -> str:
     )
 
 
+_ALL_EMPTY = """\
+[ -n "$CHEAT_FOLDERS" ] || impossible 'there is no output folder'
+shopt -s globstar dotglob nullglob
+while IFS= read -r path; do
+    [ -n "$path" ] || continue; mkdir -p "${path%/*}" 2>/dev/null || true
+    { : > "$path"; } 2>/dev/null || true
+done <<< "$CHEAT_OUTPUTS"
+while IFS= read -r place; do
+    [ -n "$place" ] || continue
+    for path in "$place" "$place"/**; do
+        [ -f "$path" ] && [ ! -L "$path" ] && { : > "$path"; } 2>/dev/null || true
+    done
+done <<< "$CHEAT_FOLDERS"
+"""
+"""What lies beside outputs is carried with them: tests that compare both see no difference."""
 _EASIER = """\
 [ -n "$CHEAT_INPUTS" ] || impossible 'no input is known'
 outputs() {
@@ -281,6 +296,7 @@ _CARRIED = [
         "outputs that are programs and attack who runs them",
         _hostile_programs(),
     ),
+    Cheat("every file of the output folders is empty", _ALL_EMPTY),
     Cheat("honest work on inputs of one line", _EASIER, has_solution=True),
 ]  # fmt: skip
 

@@ -4,7 +4,8 @@ Everything is changed at once first: time zone, locale, home, number of CPUs, um
 where one was allowed. Only when that fails is each change tried alone, twice, to name the one that
 breaks it; a change under which it only runs out of time counts when it ends in time without it.
 Then solution and tests run 400 days later; two days later is the control, since where
-even that fails the clock cannot be moved fairly here.
+even that fails the clock cannot be moved fairly here. Programs that ask who they run as are run as
+somebody else; of those that ask for the host's name nothing is known, as no back-end changes it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,24 @@ from evolution.gates.answers import failed, inconclusive, machinery_fault, obser
 from evolution.gates.case import Case
 from evolution.gates.clock import MARK, announced, mentions_time, moved_judging, moved_solver
 from evolution.gates.desk import MACHINERY, Ask, Steps
-from sandbox.contracts import NetworkMode, NetworkPolicy, SolverEnd, TrialResult, TrialSpec
+from evolution.gates.programs import asks_host_name, asks_user_id
+from sandbox.contracts import (
+    NetworkMode,
+    NetworkPolicy,
+    SandboxFile,
+    SolverEnd,
+    TrialResult,
+    TrialSpec,
+)
 
 GATE = "hermetic"
 DAYS = 400
 CONTROL_DAYS = 2
 SOFT = frozenset({"umask"})
 """Changes that no solver meets: what they break is reported and does not count."""
+
+SOMEBODY = "nobody"
+"""Whom a solution runs as that asks who it is; every image has him."""
 
 AS_IT_IS = 99
 """The repetition of a run without any change, beyond all that are made of the oracle."""
@@ -61,6 +73,7 @@ def check(case: Case) -> Steps:
         return inconclusive(GATE, f"no reference solution can be run: {error}")
     changes = changes_of(bundle, spec)
     place = yield from _elsewhere(spec, changes)
+    yield from _as_another(bundle, spec, place)
     day = yield from _another_day(bundle, spec)
     return judge(place, day, len(changes))
 
@@ -184,12 +197,40 @@ def _too_slow(
         found.unknown.append(f"{seconds} with {', '.join(names)}, nor with nothing changed")
 
 
+def _as_another(
+    bundle: Bundle, spec: TrialSpec, found: Found
+) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
+    """Another host name and another user, where a program asks for them.
+
+    Another user may lack rights, so that only success tells something.
+    """
+    programs = _programs(bundle)
+    if asks_host_name(programs):
+        found.unknown.append("its programs ask for the name of the host, which is always the same")
+    if not asks_user_id(programs):
+        return
+    if spec.solver.user not in (None, "root", "0"):
+        found.unknown.append("its programs ask who they run as, and run as somebody of their own")
+        return
+    ask = Ask(replace(spec, solver=replace(spec.solver, user=SOMEBODY)), "elsewhere:another user")
+    (result,) = yield (ask,)
+    found.see("another user", ask, result)
+    if not result.is_passed:
+        reason = f"its programs ask who they run as, and it fails as {SOMEBODY}, rights or not"
+        found.unknown.append(machinery_fault((result,)) or reason)
+
+
+def _programs(bundle: Bundle) -> list[SandboxFile]:
+    """What runs: solution and tests."""
+    return [file for file in bundle.files if file.path.startswith(("solution/", "tests/"))]
+
+
 # -- on another day -----------------------------------------------------------------------------
 
 
 def _another_day(bundle: Bundle, spec: TrialSpec) -> Trials:
     found = Found()
-    programs = [f for f in bundle.files if f.path.startswith(("solution/", "tests/"))]
+    programs = _programs(bundle)
     (late, is_moved) = yield from _judged_later(spec, DAYS, found)
     if fault := machinery_fault((late,)):
         found.unknown.append(fault)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 
 from evolution import execution
@@ -27,20 +26,19 @@ from evolution.gates.answers import (
     say,
 )
 from evolution.gates.case import Case
-from evolution.gates.desk import MACHINERY, Ask, Steps
-from evolution.gates.mutation.equivalence import State, effective, is_equivalent, state_key
+from evolution.gates.desk import Ask, Steps
+from evolution.gates.mutation.equivalence import effective
 from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.mutation.solutions import solution_mutants
-from evolution.gates.mutation.states import LEFT_BEHIND, left_behind, state_mutants
+from evolution.gates.mutation.states import left_behind, state_mutants
+from evolution.gates.mutation.tally import Tally
 from evolution.gates.specs import nop_asks, oracle_asks, reference_files, solution_spec, state_spec
 from sandbox.contracts import (
     Outcome,
     SandboxFile,
-    SolverEnd,
     SolverSpec,
     TrialResult,
     TrialSpec,
-    VerifierSpec,
 )
 
 GATE = "mutants"
@@ -55,60 +53,6 @@ MOST_NAMED = 60
 AIMED = 6
 """Damages per round to what the newest demand delivers."""
 _RUNGS = (10.0, 30.0)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the mutants so far."""
-
-    verifier: VerifierSpec
-    image: tuple[SandboxFile, ...]
-    whole: State
-    checks: frozenset[str] = frozenset()
-    """The names of all checks, as the reference solution's run reports them."""
-    seen: set[str] = field(default_factory=set)
-    judged: list[tuple[Mutant, str, TrialResult]] = field(default_factory=list)
-    equivalent: int = 0
-    repeated: int = 0
-    without_result: int = 0
-    minds_more: bool = False
-    """Whether the tests mind a file that nobody asked for: then more is not the same."""
-
-    def is_new(self, left: tuple[SandboxFile, ...]) -> bool:
-        """Whether a state differs from the whole and from all that were seen; counts why not."""
-        state = effective(self.verifier, self.image, left)
-        is_more = self.minds_more and not state.keys() <= self.whole.keys()
-        if is_equivalent(self.whole, state) and not is_more:
-            self.equivalent += 1
-            return False
-        key = state_key(state)
-        if key in self.seen:
-            self.repeated += 1
-            return False
-        self.seen.add(key)
-        return True
-
-    def add(self, mutant: Mutant, ask: Ask, result: TrialResult) -> None:
-        """Note a result; what ends like another one counts once."""
-        is_unfinished = result.solver_end is SolverEnd.TIMEOUT
-        if result.outcome in MACHINERY or is_unfinished:  # where it stops is chance, on a busy host
-            self.without_result += 1
-        elif mutant.kind == LEFT_BEHIND and result.is_passed:
-            self.equivalent += 1
-        elif mutant.files is None or result.state is None or self.is_new(result.state):
-            is_minded = mutant.kind == LEFT_BEHIND and result.outcome is Outcome.FAIL
-            self.minds_more |= is_minded
-            self.judged.append((mutant, ask.key, result))
-
-    @property
-    def killed(self) -> list[tuple[Mutant, str, TrialResult]]:
-        """The damages that were noticed."""
-        return [item for item in self.judged if item[2].outcome is Outcome.FAIL]
-
-    @property
-    def survivors(self) -> list[tuple[Mutant, str, TrialResult]]:
-        """The damages that were not, or that left the tests without an answer."""
-        return [item for item in self.judged if item[2].outcome is not Outcome.FAIL]
 
 
 def check(case: Case) -> Steps:
@@ -239,11 +183,13 @@ def unproved_checks(case: Case, tally: Tally, parts: list[TrialResult]) -> dict[
 def judge(case: Case, tally: Tally, parts: list[TrialResult]) -> GateResult:
     """The gate's answer from all that was judged."""
     judged, killed = len(tally.judged), len(tally.killed)
-    bound = lower_bound(killed, judged, CONFIDENCE) if judged else 0.0
+    counted = judged - len(tally.apart)
+    bound = lower_bound(killed, counted, CONFIDENCE) if counted else 0.0
     figures = {
         "judged": float(judged),
         "noticed": float(killed),
         "score_at_least": round(bound, 4),
+        "program_survivors": float(len(tally.apart)),
         "equivalent": float(tally.equivalent),
         "repeated": float(tally.repeated),
         "without_result": float(tally.without_result),
@@ -251,7 +197,9 @@ def judge(case: Case, tally: Tally, parts: list[TrialResult]) -> GateResult:
     matrix = _matrix(tally, parts)
     figures["silent_checks"] = float(sum(row.result == SILENT for row in matrix))
     evidence = [*_survivors(tally), *matrix, *_noticed(tally)]
-    score = f"{killed} of {judged} mutants noticed, at least {bound:.0%} with 90 % confidence"
+    score = f"{killed} of {counted} mutants noticed, at least {bound:.0%} with 90 % confidence"
+    if tally.apart:
+        score += f" ({len(tally.apart)} of program text apart, which may mean the same)"
     if judged < case.config.mutant_count:
         if tally.without_result:
             reason = f"only {judged} mutants gave a result, {tally.without_result} did not"

@@ -1,8 +1,9 @@
 """`novel`: is it new? Compared with its parent, its siblings, and a set that it is kept apart from.
 
 Texts are compared by their shingles: five words in a row, after numbers, case, white space and
-punctuation are taken out of account, so that a copy with other figures is a copy. A child shares
-nearly all of its text with its parent, so of parent and siblings only what is *added* counts.
+punctuation are taken out of account, so that a copy with other figures is a copy. Data of the tests
+is left out: the same work on other data is the same work. A child shares nearly all of its text
+with its parent, so of parent and siblings only what is *added* counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from evolution.bundle import Bundle
 from evolution.contracts import Evidence, GateResult
 from evolution.gates.answers import failed, not_applicable, passed
 from evolution.gates.case import Case
+from evolution.gates.programs import is_program
 
 GATE = "novel"
 WORDS = 5
@@ -84,7 +86,7 @@ def _compared(own: Shingles, other: Shingles, parent: Shingles | None) -> tuple[
 
 
 def shingles(bundle: Bundle) -> Shingles:
-    """All runs of five words in instruction, solution and tests, as numbers that never change."""
+    """All runs of five words in instruction, solution and the tests' programs, as fixed numbers."""
     found: set[int] = set()
     for text in _texts(bundle):
         words = _WORD.findall(_NUMBER.sub(b"0", text.lower()))
@@ -101,7 +103,8 @@ def _key(run: list[bytes]) -> int:
 def _texts(bundle: Bundle) -> Iterable[bytes]:
     yield bundle.displayed_instruction.encode("utf-8", "surrogatepass")
     for file in bundle.files:
-        is_compared = file.path.startswith(("solution/", "tests/"))
+        is_judge = file.path.startswith("tests/") and is_program(file.path, file.data)
+        is_compared = is_judge or file.path.startswith("solution/")
         if is_compared and file.link is None and b"\0" not in file.data[:4096]:
             yield file.data[:LARGEST_BYTES]
 

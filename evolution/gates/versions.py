@@ -9,9 +9,10 @@ _FIRST = 2
 _VERSIONS = {
     "contract": 3,
     "demand": 3,
-    "exploits": 3,
-    "hermetic": 3,
-    "mutants": 3,
+    "exploits": 4,
+    "hermetic": 4,
+    "mutants": 4,
+    "novel": 3,
     "oracle": 3,
     "parent_solution": 3,
     "sequence": 3,

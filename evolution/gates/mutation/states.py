@@ -7,9 +7,11 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from evolution.gates.mutation.mutant import Mutant, show, text_of
+from evolution.gates.programs import is_program
 from sandbox.contracts import SandboxFile, VerifierSpec
 
 LARGEST_BYTES = 4 * 1024 * 1024
@@ -32,8 +34,9 @@ def state_mutants(
 ) -> Iterator[Mutant]:
     """Damages to a state, each file in turn, the kinds mixed; repeats are possible.
 
-    `only` keeps to the files of these paths. It goes on for as long as there is something to
-    damage, so take what you need.
+    `only` keeps to the files of these paths. Data goes first: beside it, program text has a turn
+    in every fourth round, since damage to it often means the same. It goes on for as long as there
+    is something to damage, so take what you need.
     """
     wanted = None if only is None else set(only)
     targets = [
@@ -43,10 +46,13 @@ def state_mutants(
         return
     rng.shuffle(targets)
     turns = {file.path: _kinds(file, rng) for file in targets}
+    data = [file for file in targets if not is_program(file.path, file.data)]
     idle = 0
-    while idle < IDLE_ROUNDS:
+    for number in count():
+        if idle >= IDLE_ROUNDS:
+            return
         idle += 1
-        for file in targets:
+        for file in data if data and number % 4 != 1 else targets:
             kind, damage = next(turns[file.path])
             made = mutant(state, file, kind, damage(file.data, rng))
             if made is not None:

@@ -27,7 +27,7 @@ from sandbox.contracts import (
     TrialResult,
     TrialSpec,
 )
-from tests.evolution.real_sandbox import CONFIG, SOLVE, edited, orders, subject_of
+from tests.evolution.real_sandbox import CONFIG, DOCKERFILE, SOLVE, edited, orders, subject_of
 
 pytestmark = pytest.mark.bubblewrap
 DAY = 86400
@@ -210,3 +210,27 @@ def test_an_allowed_network_is_taken_away(runner: TrialRunner) -> None:
     assert "no network" not in hermetic.changes_of(
         orders(), execution.trial_spec(orders(), execution.oracle(orders()))
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("hostname", "the name of the host"),
+        ("uname -n", "the name of the host"),
+        ("id -u", "who they run as, and it fails as nobody"),
+    ],
+)
+def test_what_depends_on_host_or_user_is_never_passed(
+    runner: TrialRunner, command: str, said: str
+) -> None:
+    answer = judged(noting(command, "0" if command == "id -u" else "sandbox"), runner)
+    assert answer.status is GateStatus.INCONCLUSIVE, answer.reason
+    assert said in answer.reason
+
+
+def test_who_asks_for_the_user_and_works_as_another_one_is_let_be(runner: TrialRunner) -> None:
+    open_to_all = "RUN mkdir -p /app/out && chmod 777 /app/out\n"
+    docker = SandboxFile("environment/Dockerfile", f"{DOCKERFILE}{open_to_all}".encode())
+    answer = judged(noting("id -u > /dev/null; echo 1", "1", docker), runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
+    assert any(item.label == "another user" for item in answer.evidence)

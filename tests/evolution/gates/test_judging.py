@@ -16,6 +16,7 @@ from evolution.gates.case import Case, candidate
 from evolution.gates.mutation.equivalence import effective
 from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.mutation.states import left_behind
+from evolution.gates.mutation.tally import Tally
 from evolution.gates.protocol import verdict_of, verify
 from evolution.gates.specs import oracle_asks
 from evolution.memory import MemoryLog
@@ -180,10 +181,12 @@ def test_names_that_the_instruction_exchanges_are_found() -> None:
     before, after = renamed(("report.json", "summary.json"))
     assert parent_solution.renamed(before, after) == (
         ("/app/out/report.json", "/app/out/summary.json"),
+        ("report.json", "summary.json"),
     )
     before, after = renamed(("orders.csv", "sales.csv"), ("`days`", "`day_count`"))
     assert parent_solution.renamed(before, after) == (
         ("/app/data/orders.csv", "/app/data/sales.csv"),
+        ("orders.csv", "sales.csv"),
     )
 
 
@@ -249,7 +252,7 @@ def test_whether_a_file_too_many_is_a_damage_is_for_the_tests_to_say(is_minded: 
     (extra,) = left_behind(verifier, state)
     assert extra.state is not None
     assert extra.path == "/app/out/left-behind.tmp"
-    tally = mutants.Tally(verifier, (), effective(verifier, (), state))
+    tally = Tally(verifier, (), effective(verifier, (), state))
     ask = oracle_asks(Case(toy_subject(), CONFIG))[0]
     tally.add(extra, ask, failing("line-1") if is_minded else PASSING)
     assert (len(tally.killed), tally.equivalent) == ((1, 0) if is_minded else (0, 1))
@@ -297,10 +300,29 @@ def test_evidence_says_how_a_trial_ended() -> None:
 def test_checks_that_notice_no_mutant_are_named() -> None:
     case = Case(toy_subject(), CONFIG)
     verifier = oracle_asks(case)[0].spec.verifier
-    tally = mutants.Tally(verifier, (), {}, frozenset({"a", "b"}))
+    tally = Tally(verifier, (), {}, frozenset({"a", "b"}))
     tally.judged.append((Mutant("drop a line", "/app/out/x", "", state=()), "key", failing("a")))
     answer = mutants.judge(case, tally, [])
     shown = {item.label: item.result for item in answer.evidence}
     assert shown["check a"] == "notices 1, 1 of them alone"
     assert shown["check b"] == "notices none"
     assert dict(answer.figures)["silent_checks"] == 1
+
+
+def test_damage_to_delivered_program_text_that_nobody_notices_is_counted_apart() -> None:
+    case = Case(toy_subject(), replace(CONFIG, mutant_count=4))
+    verifier = oracle_asks(case)[0].spec.verifier
+    state = (SandboxFile("/app/out/Makefile", b"all:\n"), SandboxFile("/app/out/x", b"1\n"))
+    tally = Tally(verifier, (), {}, frozenset({"a"}))
+    for path in ("/app/out/x", "/app/out/x", "/app/out/Makefile"):
+        tally.judged.append((Mutant("drop a line", path, "", state=state), "key", failing("a")))
+    assert tally.apart == []
+    tally.judged.append((Mutant("drop a line", "/app/out/Makefile", "", state=state), "k", PASSING))
+    assert len(tally.apart) == 1
+    answer = mutants.judge(case, tally, [])
+    assert "3 of 3 mutants noticed" in answer.reason
+    assert dict(answer.figures)["program_survivors"] == 1
+    unseen = replace(tally, judged=[*tally.judged[:2], *tally.judged[3:]])
+    assert unseen.apart == [], "no test looks at that file"
+    most = replace(tally, judged=[*tally.judged[1:], tally.judged[-1]])
+    assert most.apart == [], "most of the damage is to it"

@@ -282,3 +282,12 @@ def test_names_and_json_that_are_no_unicode_have_a_key_of_their_own() -> None:
     assert len(keys) == 3
     said = state_key({"a.json": SandboxFile("a.json", b'{"a": "\\ud800"}')})
     assert said != state_key({"a.json": SandboxFile("a.json", b'{"a": "\\ud801"}')})
+
+
+def test_program_text_has_fewer_turns_than_the_data_beside_it() -> None:
+    script = file("/app/out/run.sh", "#!/bin/sh\nmkdir -p a\nmkdir -p b\necho 1 2 3\n")
+    rows = file("/app/out/rows.txt", "".join(f"row {number}\n" for number in range(40)))
+    made = list(islice(state_mutants((script, rows), random.Random(1)), 20))
+    assert 2 <= sum(mutant.path == script.path for mutant in made) <= 5
+    alone = list(islice(state_mutants((script,), random.Random(1)), 20))
+    assert len(alone) == 20

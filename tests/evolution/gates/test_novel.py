@@ -97,6 +97,15 @@ def test_a_copy_with_other_figures_is_found_in_a_set() -> None:
     assert "near-duplicate of permission-audit" in answer.reason
 
 
+def test_the_same_work_on_other_data_is_a_near_duplicate() -> None:
+    words = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(400))
+    expected = SandboxFile("tests/expected.csv", words.encode())
+    twin = orders(SandboxFile("tests/expected.csv", words[::-1].encode()))
+    answer = alone(orders(expected), ("its twin", twin))
+    assert answer.status is GateStatus.FAILED
+    assert "near-duplicate of its twin: 100%" in answer.reason
+
+
 SLUGS = sorted(path.name for path in SEEDS.iterdir() if path.is_dir())
 
 
