@@ -11,6 +11,7 @@ import statistics
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from evolution.bundle import Bundle
 from evolution.carrying import GATE as CARRYING
 from evolution.carrying import Search, separated, wants_carrying
 from evolution.contracts import (
@@ -47,17 +48,19 @@ def evolve_step(
     *,
     pool: Executor | None = None,
     workers: int = WORKERS,
+    others: tuple[tuple[str, Bundle], ...] = (),
 ) -> StepResult:
     """Make one child of `subject` that passes all gates, within the configured budgets.
 
     The end is `inconclusive` as soon as broken machinery stands between a candidate and its
     verdict, or a model cannot be reached: repeating the step with the same logs goes on from there.
     A step whose own budget is used up is exhausted; BudgetStop of the run passes through.
+    `others` are bundles by name that no child may repeat; the same ones give the same child.
     """
     if pool is None:
         with ThreadPoolExecutor(workers, thread_name_prefix="trial") as own:
-            return _Step(author, runner, journal, config, own).run(subject)
-    return _Step(author, runner, journal, config, pool).run(subject)
+            return _Step(author, runner, journal, config, own, others).run(subject)
+    return _Step(author, runner, journal, config, pool, others).run(subject)
 
 
 def direction_order(subject: Subject, config: StepConfig) -> tuple[Direction, ...]:
@@ -100,6 +103,7 @@ class _Step:
     journal: Journal
     config: StepConfig
     pool: Executor
+    others: tuple[tuple[str, Bundle], ...] = ()
     attempts: list[Attempt] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     builds: int = 0
@@ -217,7 +221,7 @@ class _Step:
                 revision=plan.revision + (evidence is not None),
             )
             log = self.journal.open_candidate(plan, mutation, self.builds)
-            case = candidate(subject, mutation, self.config)
+            case = replace(candidate(subject, mutation, self.config), others=self.others)
             evidence = verify(case, self.runner, log, pool=self.pool)
             if evidence.is_valid:
                 try:
