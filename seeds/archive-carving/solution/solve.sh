@@ -75,18 +75,20 @@ awk -F '\t' '$3 == "intact" { print $1 "\t" $2 }' "$work/members.tsv" > "$work/n
 join -t $'\t' "$work/contents.tsv" "$work/names.tsv" > "$work/intact.tsv"
 
 # 3. Recover by content: the first intact member with the catalogued size and digest.
-tail -n +2 "$data/catalogue.tsv" | while IFS=$'\t' read -r _ path size digest; do
-    number=$(awk -F '\t' -v s="$size" -v d="$digest" '$2 == s && $3 == d { print $1; exit }' "$work/intact.tsv")
-    if [ -n "$number" ]; then
-        mkdir -p "$(dirname "$out/files/$path")"
-        cp "$work/intact/$number" "$out/files/$path"
-        echo "$path,recovered,$size"
-    else
-        status=$(awk -F '\t' -v p="$path" '$2 == p { last = $3 } END { print last }' "$work/members.tsv")
-        status=${status/intact/mismatch}
-        echo "$path,${status:-missing},$size"
-    fi
-done > "$work/fate.csv"
+awk -F '\t' -v fates="$work/fate.csv" '
+    FILENAME == ARGV[1] { if (!(($2, $3) in first)) first[$2, $3] = $1; next }
+    FILENAME == ARGV[2] { last[$2] = $3; next }
+    FNR == 1 { next }
+    ($3, $4) in first { print first[$3, $4] "\t" $2; print $2 ",recovered," $3 > fates; next }
+    {
+        status = $2 in last ? last[$2] : "missing"
+        sub("intact", "mismatch", status)
+        print $2 "," status "," $3 > fates
+    }' "$work/intact.tsv" "$work/members.tsv" "$data/catalogue.tsv" > "$work/copies.tsv"
+cut -f 2 "$work/copies.tsv" | sed "s#^#$out/files/#; s#/[^/]*\$##" | sort -u | xargs -d '\n' mkdir -p
+while IFS=$'\t' read -r number path; do
+    cp "$work/intact/$number" "$out/files/$path"
+done < "$work/copies.tsv"
 
 # 4. The owner of every path: the longest prefix.
 grep -v '^#' "$data/owners.tsv" > "$work/owners.tsv"

@@ -37,14 +37,14 @@ status=0
 # Every archive of this run, unpacked and listed.
 mkdir "$work/restored"
 for archive in "$work"/store/*/*-"$stamp".tar.gz; do
-    job=$(basename "$(dirname "$archive")")
+    job=${archive%/*}
+    job=${job##*/}
     mkdir "$work/restored/$job"
     tar -xzf "$archive" -C "$work/restored/$job"
 done
 cd "$work/restored"
-find . -type f -print0 | while IFS= read -r -d '' file; do
-    sum=$(sha256sum < "$file")
-    name=${file#./}
-    printf '%s\t%s\t%s\t%s\n' "${name%%/*}" "${name#*/}" "$(stat -c %s "$file")" "${sum%% *}"
-done > "$work/listing"
+find . -type f -printf '%P\t%s\n' | sort -t $'\t' -k 1,1 > "$work/sizes"
+find . -type f -printf '%P\0' | xargs -0 sha256sum -z -- | tr '\0' '\n' |
+    sed -E 's#^([0-9a-f]{64})  (.*)$#\2\t\1#' | sort -t $'\t' -k 1,1 > "$work/sums"
+join -t $'\t' "$work/sizes" "$work/sums" | sed 's#/#\t#' > "$work/listing"
 sort -t $'\t' -k 1,1 -k 2,2 "$work/listing" > "$out/restored.tsv"
