@@ -50,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[LEFT_OUT].append(
             f"left out: {len(members)} {group.marker} tests ({group.remedy})"
         )
+    # The browser's driver keeps an event loop running in this thread until the session ends.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 def pytest_terminal_summary(

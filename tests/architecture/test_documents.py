@@ -30,8 +30,8 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_exist(document: Path) -> None:
     text = document.read_text()
-    verbs = set(re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:`|^ {4})make (\w+)", text, re.MULTILINE)) <= verbs
+    verbs = set(re.findall(r"^([\w-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^ {4})make ([\w-]+)", text, re.MULTILINE)) <= verbs
     assert set(re.findall(r"manage\.py (\w+)", text)) <= set(get_commands())
 
 
