@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from webapp.lifecycle import RunStatus
 from webapp.management.reporting import ProgressLine, format_table
 from webapp.models import EvolutionRun, Lineage, Role, User
 from webapp.selectors.summary import RunSummary, summarize_run
-from webapp.services import environments, runs
+from webapp.services import imports, runs
 
 EXAMPLES = """examples:
   manage.py demo                       a real run on the bundled seeds, then the pages
@@ -30,6 +31,7 @@ EXAMPLES = """examples:
 """
 
 ACCOUNT = "demo"
+ORIGIN = "bundled with Ratchet"
 HOST = "127.0.0.1"
 
 
@@ -61,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0, interactive=False)
         broker.purge(settings.BROKER_FOLDER)  # the rows know what is to be done
-        lineages = self._import_seeds()
+        lineages = import_bundled()
         welcome = f"{address}  sign in as {ACCOUNT}, password {_make_account()}"
         log = Path(settings.RATCHET_HOME) / "demo.log"
         with (
@@ -76,21 +78,6 @@ class Command(BaseCommand):
             if is_serving:
                 self.stderr.write(f"Serving {welcome}\nCtrl-C ends it.")
                 supervisor.wait()
-
-    def _import_seeds(self) -> list[Lineage]:
-        folder = Path(settings.BASE_DIR) / "seeds"
-        found = list(find_bundles(folder, has_git_modes=True))  # also from an image or an archive
-        lineages = []
-        for item in found:
-            if not isinstance(item, FoundBundle):
-                raise CommandError(f"bundled seed {item.path}: {item.reason}")
-            environment, _ = environments.import_seed(
-                item.bundle, name=item.name, origin="bundled with Ratchet", tags=["bundled"]
-            )
-            lineages.append(environment.lineage)
-        if not lineages:
-            raise CommandError(f"no seeds in {folder}; is the clone complete?")
-        return lineages
 
     def _wait(self, run: EvolutionRun, supervisor: Supervisor, log: Path) -> None:
         progress = ProgressLine(self.stderr)
@@ -114,6 +101,24 @@ class Command(BaseCommand):
         out.write(_table(summary))
         if is_json:
             self.stdout.write(json.dumps(summary.as_json()))
+
+
+def import_bundled() -> list[Lineage]:
+    """Import the bundled seeds, on record like any import. CommandError where one is refused."""
+    folder = Path(settings.BASE_DIR) / "seeds"
+    found = list(find_bundles(folder, has_git_modes=True))  # also from an image or an archive
+    batch = imports.open_import([ORIGIN], tags=["bundled"])
+    lineages = []
+    for position, item in enumerate(found):
+        if not isinstance(item, FoundBundle):
+            raise CommandError(f"bundled seed {item.path}: {item.reason}")
+        entry = imports.take_found(batch, position, replace(item, origin=ORIGIN))
+        if entry.environment is not None:
+            lineages.append(entry.environment.lineage)
+    imports.close_import(batch)
+    if not lineages:
+        raise CommandError(f"no seeds in {folder}; is the clone complete?")
+    return lineages
 
 
 def _start_run(lineages: list[Lineage], options: dict[str, Any]) -> EvolutionRun:
