@@ -16,15 +16,13 @@ from typing import Any
 
 from evolution.agents.trimming import Bounds, quoted
 from evolution.bundle import Bundle
-from evolution.llm.calls import CallLog, CallOutcome, CallRecord, Role, Usage
+from evolution.llm.calls import SANDBOX, CallLog, CallOutcome, CallRecord, Role, Usage
 from sandbox.base import Sandbox
 from sandbox.contracts import ArtifactSpec, ExecResult, SandboxFile
 from sandbox.errors import TooDeep, TooLarge
 
 BUNDLE = "/bundle"
 NAIVE = "/naive"
-SANDBOX = "sandbox"
-"""What stands in the place of a model where a tool's result is on record."""
 MOST_SECONDS = 300
 READ_BACK_BYTES = 128 * 1024 * 1024
 """The most that is read back of a bundle, in bytes."""
