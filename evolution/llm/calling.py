@@ -26,7 +26,7 @@ from evolution.llm.calls import (
     StepBudgetStop,
     Usage,
 )
-from evolution.llm.canonical import canonical, response_bytes, response_of
+from evolution.llm.canonical import answer_in, canonical, response_bytes
 from evolution.llm.endpoints import endpoint_of, model_label, option
 from evolution.llm.faults import PAID_ATTEMPTS, Fault, classify, wait_seconds
 from evolution.llm.lines import CircuitOpen, Line, Lines
@@ -75,6 +75,11 @@ class Desk:
         loop = asyncio.get_running_loop()
         await asyncio.shield(loop.run_in_executor(self.recorder, self.log.record, record))
 
+    async def settled(self, record: CallRecord) -> CallRecord:
+        """What counts as the answer: the one that another worker had first, or this one."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.recorder, self.log.recall, record.key) or record
+
     async def spent(self) -> Usage:
         """What the run has on record."""
         return await asyncio.get_running_loop().run_in_executor(self.recorder, self.log.spent)
@@ -86,7 +91,6 @@ class _Ended:
 
     record: CallRecord
     fault: Fault | None = None
-    response: ModelResponse | None = None
 
 
 async def place_call(desk: Desk, call: Call) -> ModelResponse:
@@ -104,8 +108,7 @@ async def place_call(desk: Desk, call: Call) -> ModelResponse:
         number += 1
         ended = await _through(line, _Attempt(desk, call, number))
         if ended.fault is None:
-            assert ended.response is not None
-            return ended.response
+            return answer_in(await desk.settled(ended.record))
         wait = wait_seconds(ended.fault, call.key, number, backoff)
         bound = PAID_ATTEMPTS if ended.fault.is_paid else attempts
         is_over = number >= min(bound, attempts) or time.monotonic() + wait > ends_at
@@ -194,7 +197,7 @@ class _Attempt:
             return self._faulty(fault, usage)
         outcome, reason = _spoken(response)
         data = response_bytes(response, self.desk.lines.redact)
-        return _Ended(self.record(outcome, reason, data, usage), None, response_of(data))
+        return _Ended(self.record(outcome, reason, data, usage))
 
     def _faulty(self, fault: Fault, usage: Usage | None = None) -> _Ended:
         head = self.desk.lines.redact(self.exchange.head.decode(errors="replace"))

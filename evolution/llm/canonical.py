@@ -15,6 +15,8 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
+from evolution.llm.calls import CallFailed, CallOutcome, CallRecord
+
 _MESSAGE_FIELDS = ("kind", "instructions", "parts")
 _UNMEANT = frozenset(
     {
@@ -66,6 +68,13 @@ def response_of(data: bytes) -> ModelResponse:
     if not isinstance(message, ModelResponse):
         raise TypeError("the recorded bytes are no answer of a model")
     return message
+
+
+def answer_in(known: CallRecord) -> ModelResponse:
+    """The answer that a record with a final outcome holds; CallFailed where that is none."""
+    if known.outcome is CallOutcome.CONTEXT_OVERFLOW:
+        raise CallFailed(known.outcome, known.reason)
+    return response_of(known.response)
 
 
 def call_key(place: str, request: bytes) -> str:

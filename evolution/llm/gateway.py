@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,8 +24,8 @@ from pydantic_ai.settings import ModelSettings
 
 from evolution.llm.budget import Budget, Limits
 from evolution.llm.calling import Call, Desk, place_call
-from evolution.llm.calls import CallFailed, CallLog, CallOutcome, CallRecord, ModelSpec, Role
-from evolution.llm.canonical import call_key, request_bytes, response_of
+from evolution.llm.calls import CallLog, ModelSpec, Role
+from evolution.llm.canonical import answer_in, call_key, request_bytes
 from evolution.llm.endpoints import COMPATIBLE, ModelTable, option
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, refuse_unpriced
@@ -56,9 +56,9 @@ class _Request:
 class Gateway:
     """A step's way to its models. Close it (or use it as a context) when the step is over.
 
-    `log` is called in one thread that belongs to the gateway; `on_close` runs there last (to
-    give a database connection back). With `is_replay` nothing is called: an answer that the log
-    does not hold is a ReplayMiss. ModelConfigError when USD are limited and a price is unknown.
+    `log` is called in one thread that belongs to the gateway. With `is_replay` nothing is called:
+    an answer that the log does not hold is a ReplayMiss. ModelConfigError when USD are limited and
+    a price is unknown.
     """
 
     def __init__(
@@ -70,7 +70,6 @@ class Gateway:
         budget: Budget | None = None,
         prices: Prices | None = None,
         is_replay: bool = False,
-        on_close: Callable[[], object] | None = None,
     ) -> None:
         self.budget = budget or Budget(Limits())
         self.prices = prices or Prices()
@@ -81,7 +80,6 @@ class Gateway:
         self._log = log
         self._lines = lines
         self._is_replay = is_replay
-        self._on_close = on_close
         self._place: ContextVar[_Place | None] = ContextVar("place", default=None)
         self._recorder = ThreadPoolExecutor(1, thread_name_prefix="call-log")
         self._desk = Desk(lines, self.budget, self.prices, log, self._recorder)
@@ -101,8 +99,6 @@ class Gateway:
             call.cancel()
         with self._ended:
             self._ended.wait_for(lambda: self._open == 0)
-        if self._on_close is not None:
-            self._recorder.submit(self._on_close)
         self._recorder.shutdown(wait=True)
 
     @contextmanager
@@ -151,7 +147,8 @@ class Gateway:
         loop = asyncio.get_running_loop()
         known = await loop.run_in_executor(self._recorder, self._log.recall, key)
         if known is not None:
-            return self._recalled(known)
+            self.budget.count(known.usage)
+            return answer_in(known)
         if self._is_replay:
             raise ReplayMiss(place)
         spec = self._table.spec(role)
@@ -178,12 +175,6 @@ class Gateway:
             with self._ended:
                 self._open -= 1
                 self._ended.notify_all()
-
-    def _recalled(self, known: CallRecord) -> ModelResponse:
-        self.budget.count(known.usage)
-        if known.outcome is CallOutcome.CONTEXT_OVERFLOW:
-            raise CallFailed(known.outcome, known.reason)
-        return response_of(known.response)
 
 
 class GatewayModel(WrapperModel):

@@ -21,6 +21,7 @@ from evolution.llm.pricing import Prices
 from evolution.llm.replay import CallMemory, ReplayMiss, call_line, parse_call
 from tests.evolution.llm.endpoint import (
     Act,
+    Handler,
     call_tool,
     completion,
     cut,
@@ -127,6 +128,26 @@ def test_the_same_request_elsewhere_is_another_call() -> None:
         way.ask(place="b")
         way.ask(place="a")
     assert len(script.requests) == 2
+
+
+def test_two_workers_at_the_same_call_go_on_with_the_same_answer() -> None:
+    both = threading.Barrier(2)
+
+    def late(text: str) -> Act:
+        def act(h: Handler) -> None:
+            both.wait(10)
+            say(text)(h)
+
+        return act
+
+    with (
+        endpoint(late("one"), late("two")) as script,
+        way_to(script) as way,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        answers = list(pool.map(lambda _: way.ask(), range(2)))
+        assert answers == [way.ask()] * 2
+    assert len(script.requests) == len(way.log.calls) == 2
 
 
 def test_a_call_outside_of_every_place_is_a_fault_of_ours() -> None:
