@@ -10,7 +10,6 @@ jobs/<job>/<trial>/verifier/test-stdout.txt
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ FILE_CAP_BYTES = 20 << 20
 DEPTH = 3
 """How far below the given folder trials are looked for: jobs, job, trial."""
 TRIAL_CAP = 100_000
+COUNT_CAP = 2**53
+NUMBER_CAP = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,8 @@ def _reward(rewards: dict[str, Any]) -> float | None:
     if value is None and len(rewards) == 1:
         value = next(iter(rewards.values()))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
+    # Beyond that it is no number that anybody could store: NaN, infinity, hundreds of digits.
+    return float(value) if is_number and abs(value) < NUMBER_CAP else None  # type: ignore[arg-type]
 
 
 def _contexts(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -163,14 +165,15 @@ def _contexts(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _sum(contexts: list[dict[str, Any]], name: str) -> int | None:
-    counts = [c[name] for c in contexts if isinstance(c.get(name), int) and 0 <= c[name] < 2**53]
-    return sum(counts) if counts else None
+    given = [context.get(name) for context in contexts]
+    counts = [count for count in given if isinstance(count, int) and 0 <= count < COUNT_CAP]
+    return min(sum(counts), COUNT_CAP) if counts else None
 
 
 def _usd(contexts: list[dict[str, Any]]) -> float | None:
     costs = [c["cost_usd"] for c in contexts if isinstance(c.get("cost_usd"), int | float)]
     total = sum(costs)
-    return float(total) if costs and math.isfinite(total) and 0 <= total < 1e8 else None
+    return float(total) if costs and 0 <= total < 1e8 else None
 
 
 def _seconds(timing: dict[str, Any]) -> float | None:
@@ -203,9 +206,9 @@ def _cast(folder: Path, notes: list[str]) -> bytes:
 
 
 def _file(path: Path, notes: list[str]) -> bytes:
-    """A file's bytes; none for a link, for what is missing, and for what is too large."""
+    """A file's bytes; none through a link, for what is missing, and for what is too large."""
     try:
-        if path.is_symlink() or not path.is_file():
+        if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
             return b""
         if path.stat().st_size > FILE_CAP_BYTES:
             notes.append(f"{path.name} is larger than {FILE_CAP_BYTES >> 20} MiB and left out")

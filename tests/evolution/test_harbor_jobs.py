@@ -104,6 +104,37 @@ def test_what_cannot_be_read_is_refused_alone(tmp_path: Path, content: bytes) ->
     assert kinds == [HarborRefusal, HarborTrial]
 
 
+def test_numbers_that_nobody_could_store_are_none(tmp_path: Path) -> None:
+    digits = 10**400
+    lay(
+        tmp_path,
+        verifier_result={"rewards": {"reward": digits}},
+        agent_result={"n_input_tokens": digits, "cost_usd": digits},
+    )
+    trial = only(tmp_path)
+    assert (trial.reward, trial.usd, trial.input_tokens) == (None, None, None)
+    assert not trial.counts
+    assert not trial.is_passed
+
+
+def test_tokens_of_many_steps_stay_a_number_that_fits(tmp_path: Path) -> None:
+    steps = [{"agent_result": {"n_output_tokens": 2**53 - 1}}] * 2_000
+    lay(tmp_path, agent_result=None, step_results=steps)
+    assert only(tmp_path).output_tokens == 2**53
+
+
+def test_a_linked_folder_of_an_agent_leads_nowhere(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "trajectory.json").write_text("key")
+    (elsewhere / "x.cast").write_text("key")
+    folder = lay(tmp_path / "job")
+    (folder / "agent").rmdir()
+    (folder / "agent").symlink_to(elsewhere)
+    trial = only(tmp_path / "job")
+    assert (trial.trajectory, trial.cast) == (b"", b"")
+
+
 def test_links_lead_nowhere(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")
