@@ -30,7 +30,14 @@ COMPATIBLE = "compatible"
 
 _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_URL_USERINFO = re.compile(r"//[^/\s@]*@")
+_MASKS = (
+    (re.compile(r"//\S*@"), "//…@"),
+    (re.compile(r"(://[^\s?#]*[?#])\S*"), r"\1…"),
+    (re.compile(r"(?i)\b(\w*(?:key|token|secret|password|auth)\w*=)\S+"), r"\1…"),
+    (re.compile(r"\b(sk-|AIza|gsk_|hf_|xai-)[\w-]{8,}"), r"\1…"),
+)
+"""What is not shown of an entry: users and queries of URLs, values of what holds keys, and words
+that look like one."""
 
 
 class ModelConfigError(Exception):
@@ -181,7 +188,7 @@ def _options(words: list[str], entry: str) -> tuple[tuple[str, float | int | str
         name, equals, value = word.partition("=")
         reader = _OPTIONS.get(name)
         if not equals or reader is None:
-            raise _bad(entry, f"{word!r} is no option; options are {', '.join(sorted(_OPTIONS))}")
+            raise _bad(entry, f"{name!r} is no option; options are {', '.join(sorted(_OPTIONS))}")
         if name in found:
             raise _bad(entry, f"{name} is given twice")
         try:
@@ -251,8 +258,8 @@ def _shown(value: float | int | str) -> str:
 
 
 def _bad(entry: str, why: str) -> ModelConfigError:
-    shown = _URL_USERINFO.sub("//…@", _CONTROL.sub("?", entry))
-    if "key_env" in why or "key_env=" in shown:
-        # Somebody may have written the key itself where its name belongs.
-        shown = re.sub(r"key_env=\S*", "key_env=…", shown)
+    shown = _CONTROL.sub("?", entry)
+    # Somebody may have written a key where a name, an option or a part of a URL belongs.
+    for pattern, instead in _MASKS:
+        shown = pattern.sub(instead, shown)
     return ModelConfigError(f"RATCHET_MODELS, entry {shown[:120]!r}: {why}")

@@ -84,7 +84,17 @@ def test_a_mistake_is_one_line_that_names_the_entry(text: str, said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["default=http://me:s3cret@h/v1 m", "default=openai:x key_env=s3cret"]
+    "text",
+    [
+        "default=http://me:s3cret@h/v1 m",
+        "default=http://me:half/s3cret@h/v1 m",
+        "default=http://h/v1?key=s3cret m",
+        "default=http://h/v1#s3cret m",
+        "default=openai:x key_env=s3cret",
+        "default=openai:x api_key=s3cret",
+        "default=openai:x TOKEN=s3cret",
+        "default=sk-proj-s3cret-0123456789",
+    ],
 )
 def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(ModelConfigError) as caught:
