@@ -10,11 +10,20 @@ from django.conf import settings
 from evolution.llm.endpoints import PROVIDER_KEYS, ModelConfigError, key_names, parse_models
 
 
-def forget_keys() -> None:
-    """Remove the keys of all providers and configured models from this process's environment."""
+def key_variables() -> frozenset[str]:
+    """The variables that may hold a key: of all providers, and of the configured models."""
     names = {name for known in PROVIDER_KEYS.values() for name in known}
     with contextlib.suppress(ModelConfigError):  # said by the doctor, and on the models' page
         for spec in parse_models(settings.RATCHET_MODELS).specs:
             names.update(key_names(spec))
-    for name in names:
+    return frozenset(names)
+
+
+def forget_keys() -> None:
+    """Remove those keys from this process's environment.
+
+    `/proc` goes on showing what a process was started with: who starts the web process leaves
+    them out, this is for what `.env` brings and for other servers.
+    """
+    for name in key_variables():
         os.environ.pop(name, None)

@@ -6,5 +6,8 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from webapp.keys import forget_keys
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 application = get_wsgi_application()
+forget_keys()

@@ -66,6 +66,18 @@ def test_a_part_that_never_starts_is_given_up_by_name(command_environment: dict[
     assert any("no-descriptor" in line for line in lines)
 
 
+def test_what_is_hidden_from_a_part_is_not_in_proc_either(
+    command_environment: dict[str, str],
+) -> None:
+    beat = Part(BEAT.name, BEAT.arguments, hidden=frozenset({"MODEL_KEY"}))
+    given = {**command_environment, "MODEL_KEY": "s3cret", "MODEL_NAME": "shown"}
+    with Supervisor([beat], write=lambda line: None, environment=given) as supervisor:
+        wait_until(supervisor.pids, 10, "a process")
+        seen = Path(f"/proc/{supervisor.pids()['beat']}/environ").read_bytes()
+    assert b"s3cret" not in seen
+    assert b"MODEL_NAME=shown" in seen
+
+
 def test_leaving_ends_every_part_and_what_it_left_behind(
     command_environment: dict[str, str], home: Path
 ) -> None:

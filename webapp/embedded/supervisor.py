@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -44,11 +44,13 @@ class Part:
     """One child process: its name in the log, and the arguments of `webapp.embedded.child`.
 
     `listener` is handed down, and so stays open for as long as the part may be started again.
+    `hidden` names variables that the part never sees, not even in `/proc`.
     """
 
     name: str
     arguments: tuple[str, ...]
     listener: socket.socket | None = None
+    hidden: frozenset[str] = frozenset()
 
 
 def worker_parts(count: int) -> list[Part]:
@@ -67,9 +69,9 @@ def worker_parts(count: int) -> list[Part]:
     return parts
 
 
-def web_part(listener: socket.socket) -> Part:
-    """The web process, on a socket that `listen` opened."""
-    return Part("web", ("web", str(listener.fileno())), listener)
+def web_part(listener: socket.socket, hidden: Iterable[str] = ()) -> Part:
+    """The web process, on a socket that `listen` opened, without the `hidden` variables."""
+    return Part("web", ("web", str(listener.fileno())), listener, frozenset(hidden))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -220,11 +222,13 @@ class Supervisor:
 
     def _start(self, one: _Running) -> None:
         marks = {MARKER: self._marker, PARENT: str(os.getpid()), "PYTHONUNBUFFERED": "1"}
+        seen = self._environment or os.environ
+        passed = {name: seen[name] for name in seen if name not in one.part.hidden}
         one.started_at = time.monotonic()
         one.process = subprocess.Popen(
             [sys.executable, "-m", "webapp.embedded.child", *one.part.arguments],
             cwd=_PROJECT,
-            env={**(self._environment or os.environ), **marks},
+            env={**passed, **marks},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -19,6 +19,7 @@ from evolution.reading import FoundBundle, find_bundles
 from webapp.embedded import broker
 from webapp.embedded.errors import EmbeddedUnavailable
 from webapp.embedded.supervisor import Supervisor, listen, web_part, worker_parts
+from webapp.keys import key_variables
 from webapp.lifecycle import RunStatus
 from webapp.management.reporting import ProgressLine, format_table
 from webapp.models import EvolutionRun, Lineage, Role, User
@@ -58,7 +59,7 @@ class Command(BaseCommand):
         parts = worker_parts(os.cpu_count() or 2)
         try:
             if is_serving:
-                parts.append(web_part(listen(HOST, options["port"])))
+                parts.append(web_part(listen(HOST, options["port"]), key_variables()))
         except EmbeddedUnavailable as error:
             raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0, interactive=False)

@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from webapp.embedded import broker
 from webapp.embedded.errors import EmbeddedUnavailable
 from webapp.embedded.supervisor import Supervisor, listen, web_part, worker_parts
+from webapp.keys import key_variables
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 READY_SECONDS = 60.0
@@ -63,7 +64,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _serve(self, listener: socket.socket, workers: int) -> None:
-        parts = [web_part(listener), *worker_parts(workers)]
+        parts = [web_part(listener, key_variables()), *worker_parts(workers)]
         with Supervisor(parts, write=self._write_line) as supervisor:
             host, port = listener.getsockname()[:2]
             if wait_for_web(host, port, supervisor):
