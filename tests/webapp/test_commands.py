@@ -64,6 +64,8 @@ def test_what_is_not_there_is_one_line() -> None:
         ("verify", "nowhere"),
         ("evolve", "--seeds", "nowhere"),
         ("evolve", "--resume", "99"),
+        ("evolve", "--resume", "0"),
+        ("evolve", "--replay", "0"),
         ("evolve",),
         ("shell", "nowhere"),
         ("import_trials", "nowhere.csv"),

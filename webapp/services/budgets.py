@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from django.db.models import Q
 
 from evolution.llm.budget import Limits
@@ -36,7 +34,7 @@ def check_budget(budget: Limits) -> None:
     }
     for field, value in limits.items():
         cap = CAP if field != "budget_tokens" else calls.TOKEN_CAP
-        if value is not None and not (math.isfinite(value) and 0 < value <= cap):
+        if value is not None and not 0 < value <= cap:  # NaN is refused, too
             name = field.removeprefix("budget_")
             raise InvalidInput(f"a budget in {name} is a number above 0, at most {cap:.0g}", field)
 

@@ -100,9 +100,9 @@ class Command(BaseCommand):
         self._report(run, is_json=options["json"])
 
     def _start(self, options: dict[str, Any]) -> EvolutionRun:
-        if options["resume"]:
+        if options["resume"] is not None:
             return self._resume(options)
-        if options["replay"]:
+        if options["replay"] is not None:
             return self._replay(options)
         lineages = Lineage.objects.order_by("pk")
         if options["seeds"]:
