@@ -114,14 +114,18 @@ class _Work:
                 continue
             reason = f"{form.title}: {len(rewarded)} cheats that were rewarded are refused"
             return Hardening(
-                *(StepEnd.ACCEPTED, reason, form.bundle, form.title, rewarded),
+                StepEnd.ACCEPTED,
+                reason,
+                child=form.bundle,
+                title=form.title,
+                refused=rewarded,
                 tried=tuple(self.tried),
                 before=before,
                 after=after,
             )
         end = StepEnd.INCONCLUSIVE if self.faults else StepEnd.EXHAUSTED
         last = (self.faults or self.tried or ["its tests are in no form that can be changed"])[-1]
-        return Hardening(end, last, refused=(), tried=tuple(self.tried), before=before, after=None)
+        return Hardening(end, last, tried=tuple(self.tried), before=before)
 
     def _ended(self, sound: GateResult) -> Hardening:
         is_machinery = sound.status is GateStatus.INCONCLUSIVE

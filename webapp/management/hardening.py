@@ -40,12 +40,12 @@ class Row:
         }
 
 
-def harden_all(names: list[str], out: OutputWrapper, *, is_json: bool, sandbox: str = "") -> None:
+def harden_all(names: list[str], out: OutputWrapper, *, is_json: bool) -> None:
     """Harden and verify, one after another.
 
     Raises CommandError at the end when one could not be hardened: none is left half done.
     """
-    rows = [_hardened(environment, sandbox) for environment in find_environments(names)]
+    rows = [_hardened(environment) for environment in find_environments(names)]
     if is_json:
         out.write(json.dumps({"hardened": [row.as_json() for row in rows]}))
     else:
@@ -65,24 +65,19 @@ def _cells(rows: list[Row]) -> list[list[object]]:
     return cells
 
 
-def _hardened(environment: Environment, sandbox: str) -> Row:
-    runner = wiring.runner("a person", sandbox)
-    child, found = harden_environment(environment, runner)
+def _hardened(environment: Environment) -> Row:
+    child, found = harden_environment(environment, wiring.runner("a person"))
     if child is not None:
-        _verify(child, sandbox)
+        _verify(child)
         child.refresh_from_db()
     return Row(environment, child, found)
 
 
-def _verify(child: Environment, sandbox: str) -> None:
+def _verify(child: Environment) -> None:
     """In full, so that its matrix shows every cheat beside the parent's."""
     with dispatch.muted():
         verification = verifications.open_verification(child, depth=Depth.FULL)
         try:
-            work.work_on_verification(
-                verification.pk,
-                lambda party: wiring.runner(party, sandbox),
-                wiring.worker_name(),
-            )
+            work.work_on_verification(verification.pk, wiring.runner, wiring.worker_name())
         finally:
             leases.give_up(verification, "the command that verified it met an error")

@@ -120,11 +120,6 @@ def sum_usage(scope: Q) -> Usage:
     )
 
 
-def sum_seconds(run: EvolutionRun) -> float:
-    """How long a run's calls took together, in seconds."""
-    return float(ModelCall.objects.filter(run=run).aggregate(s=Sum("seconds"))["s"] or 0.0)
-
-
 def give_to_environment(ids: Iterable[int], environment: Environment) -> None:
     """Say which candidate these calls led to; those that led to one already keep it."""
     ModelCall.objects.filter(pk__in=list(ids), environment=None).update(environment=environment)
