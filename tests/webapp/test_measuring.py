@@ -15,8 +15,8 @@ from django.test import Client
 from tests.evolution.real_sandbox import REPORT, orders
 from tests.harness.server import Ask, ModelServer, Reply, ToolCall
 from tests.webapp.rows import make_seed
-from webapp.models import Environment, EvolutionRun, MeasuredTrial, ModelCall
-from webapp.services import environments
+from webapp.models import Environment, EvolutionRun, MeasuredTrial, ModelCall, SolverKind
+from webapp.services import attempts, environments
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORK = f"mkdir -p /app/out; cat > /tmp/report.py <<'END'\n{REPORT}\nEND\npython3 /tmp/report.py"
@@ -88,6 +88,16 @@ def test_a_budget_that_is_used_up_counts_nothing_and_repeats_nothing(
     assert measure(seed, "--attempts", "1", "--budget-usd", "1")["n"] == 1
     answered = ModelCall.objects.filter(outcome="answered").exclude(model="sandbox").count()
     assert answered == len(server.served) == 2
+
+
+def test_an_attempt_that_was_broken_off_goes_on_before_a_new_one() -> None:
+    solver = attempts.find_solver("tiny", SolverKind.LLM)
+    assert attempts.open_numbers(solver, "orders", 2) == [1, 2]
+    for number in (1, 3):
+        made = attempts.Attempt(is_passed=True, counts=True, source="a test")
+        attempts.record_attempt(solver, None, "orders", number, made)
+    assert attempts.open_numbers(solver, "orders", 3) == [2, 4, 5]
+    assert attempts.next_number(solver, "orders") == 4
 
 
 def test_what_cannot_be_measured_is_one_line(

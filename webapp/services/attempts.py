@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from evolution.harbor_jobs import HarborTrial
 from evolution.plain_text import plain
@@ -45,9 +47,21 @@ def measured_name(environment: Environment) -> str:
 
 
 def next_number(solver: Solver, name: str) -> int:
-    """The number of the next attempt of a solver at an environment."""
-    rows = MeasuredTrial.objects.filter(solver=solver, environment_name=name)
-    return (rows.aggregate(last=Max("number"))["last"] or 0) + 1
+    """The number after the last attempt of a solver at an environment."""
+    return (_of(solver, name).aggregate(last=Max("number"))["last"] or 0) + 1
+
+
+def open_numbers(solver: Solver, name: str, count: int) -> list[int]:
+    """The lowest numbers that are free: an attempt that was broken off goes on before a new one.
+
+    Its answers, which are paid for, are found by its number.
+    """
+    taken = set(_of(solver, name).values_list("number", flat=True))
+    return list(islice((number for number in itertools.count(1) if number not in taken), count))
+
+
+def _of(solver: Solver, name: str) -> QuerySet[MeasuredTrial]:
+    return MeasuredTrial.objects.filter(solver=solver, environment_name=name)
 
 
 def find_solver(name: str, kind: SolverKind) -> Solver:

@@ -67,10 +67,11 @@ class Command(BaseCommand):
         except (InvalidInput, ModelConfigError) as error:
             raise CommandError(str(error)) from None
         jobs = [
-            (environment, first + index)
+            (environment, number)
             for environment in wanted
-            for first in [attempts.next_number(bench.solver, attempts.measured_name(environment))]
-            for index in range(options["attempts"])
+            for number in attempts.open_numbers(
+                bench.solver, attempts.measured_name(environment), options["attempts"]
+            )
         ]
         stopped = self._carry_out(bench, jobs)
         self._print(bench.solver, wanted, is_json=options["json"])
