@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from evolution.llm.calls import CallFailed, CallOutcome, CallRecord
 
+_HALVES = re.compile("[\ud800-\udfff]")
 _MESSAGE_FIELDS = ("kind", "instructions", "parts")
 _UNMEANT = frozenset(
     {
@@ -57,9 +59,12 @@ def request_bytes(messages: Sequence[ModelMessage], parameters: ModelRequestPara
 
 
 def response_bytes(response: ModelResponse, redact: Callable[[str], str]) -> bytes:
-    """An answer as JSON that `response_of` reads back, without any key."""
+    """An answer as JSON that `response_of` reads back, without any key.
+
+    Halves of characters, which JSON can name but nobody can send on, become replacement characters.
+    """
     (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json")
-    return redact(canonical(dumped).decode()).encode()
+    return redact(canonical(_whole(dumped)).decode()).encode()
 
 
 def response_of(data: bytes) -> ModelResponse:
@@ -85,6 +90,18 @@ def call_key(place: str, request: bytes) -> str:
 def canonical(value: object) -> bytes:
     """JSON with sorted keys in ASCII: no byte in it needs care anywhere."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _whole(value: Any) -> Any:
+    """The value without lone surrogates."""
+    match value:
+        case str():
+            return _HALVES.sub("\ufffd", value)
+        case list():
+            return [_whole(inner) for inner in value]
+        case dict():
+            return {_whole(name): _whole(inner) for name, inner in value.items()}
+    return value
 
 
 def _message(message: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:

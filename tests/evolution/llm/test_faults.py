@@ -263,6 +263,7 @@ def test_a_short_pause_is_sat_out() -> None:
         ("-3", None),
         ("", None),
         ("9" * 40, None),
+        ("Fri, 31 Dec 99999999999 00:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_read_in_both_forms(text: str, seconds: float | None) -> None:

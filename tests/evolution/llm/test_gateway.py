@@ -76,6 +76,17 @@ def test_a_conversation_is_kept_turn_by_turn() -> None:
     assert way.log.spent() == Usage(300, 60, 0, pytest.approx(0.0009))
 
 
+def test_half_a_character_in_an_answer_spoils_no_later_turn() -> None:
+    whole = "half \ufffd, whole \U0001f600"
+    with endpoint(call_tool("\ud800", "{}"), say("half \ud800, whole \U0001f600")) as script:
+        with way_to(script) as way:
+            assert explore(way) == whole
+        assert len(script.requests) == 2
+        with way_to(script, log=CallMemory(way.log.calls)) as again:
+            assert explore(again) == whole
+        assert len(script.requests) == 2
+
+
 def test_a_resumed_step_repeats_no_call_and_goes_on_where_it_stood() -> None:
     log = CallMemory()
     first, second, third = exploring()
