@@ -20,6 +20,14 @@ ASSUMED = {
 """What one step is assumed to take until steps were recorded; an agent reads its files again and
 again, so that its input grows with the square of its turns."""
 
+STEP_ROLES = (*ASSUMED, Role.COLD_START)
+"""Who is asked in a step; the last one where an environment states no sequence."""
+
+
+def of_steps(table: ModelTable) -> ModelTable:
+    """The models that a run asks: what others cost, or lack, is nothing to it."""
+    return ModelTable(tuple(entry for entry in table.entries if entry[0] in STEP_ROLES))
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -81,7 +89,7 @@ def forecast(
         )
     specs = {role: table.spec(role) for role in ASSUMED}
     if budget.usd is not None:
-        refuse_unpriced(prices, dict.fromkeys(specs.values()))
+        refuse_unpriced(prices, of_steps(table).specs)
     total = Usage()
     for role, spec in specs.items():
         took = recorded.get(role, Usage()) if basis else ASSUMED[role]

@@ -58,14 +58,15 @@ def prices() -> Prices:
     return parse_prices(settings.RATCHET_PRICES)
 
 
-def gateway(log: CallLog, run: EvolutionRun | None = None) -> Gateway:
-    """A way to the models, within the budget of `run`. Raises ModelConfigError."""
-    is_replay = run is not None and run.replay_of_id is not None
+def gateway(log: CallLog, run: EvolutionRun) -> Gateway:
+    """A way to the models of a step, within the budget of its run. Raises ModelConfigError."""
+    is_replay = run.replay_of_id is not None
+    table = parse_models(settings.RATCHET_MODELS) if is_replay else model_table()
     return Gateway(
-        parse_models(settings.RATCHET_MODELS) if is_replay else model_table(),
+        model_forecast.of_steps(table),
         log,
         lines(),
-        budget=None if run is None else Budget(budget_of(run), run_seconds=_clock_of(run)),
+        budget=Budget(budget_of(run), run_seconds=_clock_of(run)),
         prices=prices(),
         is_replay=is_replay,
     )

@@ -12,9 +12,12 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
+from evolution.llm.calls import Role
+from evolution.llm.replay import CallMemory
 from tests.evolution.real_sandbox import REPORT, orders
 from tests.harness.server import Ask, ModelServer, Reply, ToolCall
 from tests.webapp.rows import make_seed
+from webapp import model_wiring
 from webapp.models import Environment, EvolutionRun, MeasuredTrial, ModelCall, SolverKind
 from webapp.services import attempts, environments
 
@@ -133,7 +136,8 @@ def test_a_run_of_models_says_what_is_missing_before_it_starts(settings: Any) ->
 
 def test_a_forecast_is_told_before_the_start(settings: Any) -> None:
     make_seed()
-    settings.RATCHET_MODELS = "default=http://127.0.0.1:9/v1 m"
+    # The solver plays no part in a run, and its price need not be known.
+    settings.RATCHET_MODELS = "default=http://127.0.0.1:9/v1 m; solver=http://127.0.0.1:9/v1 n"
     settings.RATCHET_PRICES = "m=1/4"
     out, errors = StringIO(), StringIO()
     options = ("--author", "llm", "--budget-usd", "0.1", "--generations", "1", "--children", "1")
@@ -141,4 +145,7 @@ def test_a_forecast_is_told_before_the_start(settings: Any) -> None:
     first, second = errors.getvalue().splitlines()
     assert first.startswith("forecast: at most 1 steps, about 618,300 tokens, about 0.71 USD")
     assert "the budget lasts for about 0 of them" in second
-    assert EvolutionRun.objects.get().budget_usd == 0.1
+    run = EvolutionRun.objects.get()
+    assert run.budget_usd == 0.1
+    with model_wiring.gateway(CallMemory(), run) as models:
+        assert models.model_for(Role.PROPOSER).model_name == "m"
