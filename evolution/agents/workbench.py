@@ -17,9 +17,10 @@ from typing import Any
 from evolution.agents.trimming import Bounds, quoted
 from evolution.bundle import Bundle
 from evolution.llm.calls import SANDBOX, CallLog, CallOutcome, CallRecord, Role, Usage
+from evolution.plain_text import plain
 from sandbox.base import Sandbox
 from sandbox.contracts import ArtifactSpec, ExecResult, SandboxFile
-from sandbox.errors import TooDeep, TooLarge
+from sandbox.errors import SandboxUnavailable, TooDeep, TooLarge
 
 BUNDLE = "/bundle"
 NAIVE = "/naive"
@@ -114,6 +115,8 @@ class Bench:
                 files = sandbox.read_files([ArtifactSpec(path)], cap_bytes=READ_BACK_BYTES)
             except TooLarge as error:
                 return f"cannot be read: {error}"
+            except SandboxUnavailable as error:
+                return f"cannot be read: {_still_there(sandbox, error)}"
             file = next((one for one in files if one.path == path), None)
             if file is None:
                 return "there is no such file" if not files else "this is a folder: use list_files"
@@ -133,7 +136,10 @@ class Bench:
         file = SandboxFile(path.lstrip("/"), data, 0o755 if is_executable else 0o644)
 
         def act(sandbox: Sandbox) -> str:
-            sandbox.write_files([file], "/")
+            try:
+                sandbox.write_files([file], "/")
+            except SandboxUnavailable as error:
+                return f"cannot be written: {_still_there(sandbox, error)}"
             return f"{path} has {len(data):,} bytes now"
 
         return self._done("write", [path, file.digest, file.mode], act)
@@ -220,6 +226,15 @@ class Bench:
 
 
 _NOWHERE: Sandbox = None  # type: ignore[assignment]  # for actions that need none
+
+
+def _still_there(sandbox: Sandbox, error: SandboxUnavailable) -> str:
+    """What was wrong with a request of the model's: a full disk, a name that is too long.
+
+    Raises SandboxUnavailable where the sandbox is gone: that is nobody's doing.
+    """
+    sandbox.exec(["true"], timeout_seconds=30, user="root")
+    return plain(str(error))[:300]
 
 
 def shown(result: ExecResult, seconds: float, most: int) -> str:
