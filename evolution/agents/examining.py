@@ -55,8 +55,8 @@ def check_rubrics(means: Means, case: Case) -> Steps:
         means, _place(case, RUBRICS), case.bundle, mutation.demand, rubrics.JUDGED
     )
     if isinstance(rulings, GaveUp):
-        # The rules were kept, and nobody has shown a breach: a judge without words stops no one.
-        return passed(RUBRICS, f"the rules are kept; the judge said nothing: {rulings.reason}")
+        # Nobody has shown a breach, so that nothing is stopped; but nobody has judged either.
+        return not_applicable(RUBRICS, f"the rules are kept; nobody judged: {rulings.reason}")
     evidence = [
         Evidence(
             label=ruling.rubric,
@@ -79,7 +79,7 @@ def check_exploiter(means: Means, case: Case) -> Steps:
     found = exploiter.find_exploit(means, place, case.bundle)
     yield ()
     if isinstance(found, GaveUp):
-        return passed(EXPLOITER, f"no way around the work was found ({found.reason})")
+        return not_applicable(EXPLOITER, f"nobody tried, which proves nothing: {found.reason}")
     if not found.script.strip():
         return passed(EXPLOITER, "no way around the work was found")
     asked = Ask(exploit_spec(case, found.script), EXPLOITER)

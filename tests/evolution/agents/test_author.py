@@ -266,6 +266,16 @@ def test_an_exploit_counts_when_a_fresh_trial_confirms_it(
     assert gate.status is (GateStatus.PASSED if end is StepEnd.ACCEPTED else GateStatus.FAILED)
 
 
+def test_judges_and_exploiters_that_give_up_stop_nothing_and_prove_nothing() -> None:
+    def babbles(_: list[ModelMessage]) -> ModelResponse:
+        return says(calls("finish", nonsense=True))
+
+    result = step(ScriptedModels(scripts(judge=babbles, exploiter=babbles)))
+    assert result.end is StepEnd.ACCEPTED, result.refusals
+    last = result.attempts[0].verdict.gates[-2:]
+    assert [gate.status for gate in last] == [GateStatus.NOT_APPLICABLE] * 2
+
+
 def test_a_naive_solution_that_lacks_more_than_the_demand_proves_nothing() -> None:
     def modifier(messages: list[ModelMessage]) -> ModelResponse:
         files = (*child_files()[:3], calls("write_file", path="/naive/solve.sh", content=solve([])))
