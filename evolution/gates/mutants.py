@@ -30,7 +30,7 @@ from evolution.gates.desk import Ask, Steps
 from evolution.gates.mutation.equivalence import effective
 from evolution.gates.mutation.mutant import Mutant
 from evolution.gates.mutation.solutions import solution_mutants
-from evolution.gates.mutation.states import left_behind, state_mutants
+from evolution.gates.mutation.states import left_behind, state_mutants, worked_on
 from evolution.gates.mutation.tally import Tally
 from evolution.gates.specs import nop_asks, oracle_asks, reference_files, solution_spec, state_spec
 from sandbox.contracts import (
@@ -93,7 +93,7 @@ def _rounds(
     rng = random.Random(f"mutants:{case.bundle.digest}:{case.config.seed}")
     wanted = case.config.mutant_count
     solutions = solution_mutants(reference_files(case.bundle), rng)
-    states = state_mutants(state, rng)
+    states = state_mutants(state, rng, worked_on(state, tally.image))
     aimed = state_mutants(state, rng, _aims(case, state))
     seconds = _rung(dict(oracle.phases).get("solver", 0.0))
     for number in range(ROUNDS):

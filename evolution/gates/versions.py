@@ -11,7 +11,7 @@ _VERSIONS = {
     "demand": 3,
     "exploits": 4,
     "hermetic": 4,
-    "mutants": 4,
+    "mutants": 5,
     "novel": 3,
     "oracle": 3,
     "parent_solution": 3,

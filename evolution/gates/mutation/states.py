@@ -60,6 +60,17 @@ def state_mutants(
                 yield made
 
 
+def worked_on(
+    state: tuple[SandboxFile, ...], untouched: tuple[SandboxFile, ...]
+) -> list[str] | None:
+    """The paths of the files that the work made or changed; None where it only took some away.
+
+    What lay there before and was delivered as it was is nobody's work: no test has to judge it.
+    """
+    paths = [file.path for file in sorted(set(state).difference(untouched))]
+    return paths or None
+
+
 def left_behind(verifier: VerifierSpec, state: tuple[SandboxFile, ...]) -> list[Mutant]:
     """The state with a temporary file left in its first folder; none without a folder.
 

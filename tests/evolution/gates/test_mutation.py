@@ -21,7 +21,7 @@ from evolution.gates.mutation.equivalence import (
 )
 from evolution.gates.mutation.mutant import show
 from evolution.gates.mutation.solutions import solution_mutants
-from evolution.gates.mutation.states import state_mutants
+from evolution.gates.mutation.states import state_mutants, worked_on
 from sandbox.contracts import ArtifactSpec, SandboxFile, VerifierSpec
 from tests.evolution.real_sandbox import REPORT, SEEDS
 
@@ -173,6 +173,15 @@ def test_damage_can_be_aimed_at_some_files() -> None:
     aimed = islice(state_mutants(STATE, random.Random(0), ["/app/out/rows.csv"]), 10)
     assert {mutant.path for mutant in aimed} == {"/app/out/rows.csv"}
     assert list(state_mutants(STATE, random.Random(0), [])) == []
+
+
+def test_what_was_delivered_as_it_lay_there_is_not_damaged() -> None:
+    before = (file("/app/in.csv", "1,2\n"), file("/app/notes", "one\n"))
+    after = (before[0], file("/app/notes", "two\n"), file("/app/out", "3\n"))
+    assert worked_on(after, before) == ["/app/notes", "/app/out"]
+    made = islice(state_mutants(after, random.Random(1), worked_on(after, before)), 40)
+    assert {mutant.path for mutant in made} == {"/app/notes", "/app/out"}
+    assert worked_on(before[:1], before) is None
 
 
 def test_the_search_ends_where_nothing_is_left_to_damage() -> None:
