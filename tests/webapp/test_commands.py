@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from evolution.exporting import verify_export
 from evolution.gates.policy import TABLE
 from tests.evolution.real_sandbox import orders
-from tests.webapp.rows import make_child, make_seed, make_user
+from tests.webapp.rows import make_child, make_run, make_seed, make_user
 from webapp.lifecycle import RunStatus
 from webapp.management.reporting import find_environments
 from webapp.models import Blob, EvolutionRun, Role
@@ -118,6 +118,18 @@ def test_a_run_whose_process_was_killed_can_be_resumed() -> None:
     run.refresh_from_db()
     assert run.status == RunStatus.COMPLETED
     assert "sandboxes" in out.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_replay_of_a_replay_repeats_the_run_that_has_the_answers() -> None:
+    seed = make_seed()
+    first = make_run(seed)
+    EvolutionRun.objects.filter(pk=first.pk).update(author="llm")
+    for number in (1, 2):
+        latest = EvolutionRun.objects.latest("pk")
+        call_command("evolve", "--replay", str(latest.pk), "--queue", stdout=StringIO())
+        assert EvolutionRun.objects.latest("pk").replay_of == first
+        assert first.replays.count() == number
 
 
 @pytest.mark.django_db

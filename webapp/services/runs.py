@@ -67,8 +67,7 @@ def create_run(
         raise InvalidInput("children must be between 1 and 4", "children")
     if author not in AUTHORS:
         raise InvalidInput(f"no author {author[:40]!r}: {' or '.join(AUTHORS)}", "author")
-    if author == LLM and replay_of is None:
-        check_budget(budget)
+    _check_budget(author, replay_of is not None, budget)
     with transaction.atomic():
         run = EvolutionRun.objects.create(
             name=name or f"{len(lineages)} lineages, {generations} generations, seed {seed}",
@@ -123,8 +122,7 @@ def resume_run(run: EvolutionRun, user: User | None, budget: Limits | None = Non
     """
     _require_operator(user)
     given = budget or budget_of(run)
-    if run.author == LLM and run.replay_of_id is None:
-        check_budget(given)
+    _check_budget(run.author, run.replay_of_id is not None, given)
     if run.pause_reason == PauseReason.BUDGET and run.status == RunStatus.PAUSED:
         _require_room(run, given)
     transitions.move(
@@ -258,6 +256,14 @@ def _complete(run: EvolutionRun) -> None:
         )
     except TransitionRefused:
         return  # another process was first, or a person paused or cancelled it meanwhile
+
+
+def _check_budget(author: str, is_replay: bool, budget: Limits) -> None:
+    """What asks models needs a budget that is one; what asks none must not seem to have one."""
+    if author == LLM and not is_replay:
+        check_budget(budget)
+    elif not budget.is_open:
+        raise InvalidInput("a budget is for what models take, and this run asks none", "budget_usd")
 
 
 def _require_room(run: EvolutionRun, budget: Limits) -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from evolution.contracts import Attempt, GateStatus, StepEnd, StepResult, Verdict
+from evolution.llm.budget import Limits
 from tests.webapp.rows import make_mutation, make_seed, make_user
 from webapp import dispatch
 from webapp.adapters.journal import DatabaseJournal
@@ -185,6 +186,9 @@ def test_what_makes_no_sense_is_refused() -> None:
         {"seed": 2**63},
         {"name": "x" * 201},
         {"name": "a\0b"},
+        {"budget": Limits(seconds=5.0)},
+        {"budget": Limits(usd=float("nan"))},
+        {"author": "llm", "budget": Limits(tokens=10**30)},
     )
     for values in wrong:
         with pytest.raises(InvalidInput):

@@ -56,13 +56,14 @@ class Command(BaseCommand):
         parser.add_argument("--budget-tokens", type=int, metavar="N", help="in and out together")
         parser.add_argument("--budget-seconds", type=float, metavar="S", help="of the run at work")
         parser.add_argument("--queue", action="store_true", help="let the workers do it")
-        parser.add_argument(
+        other = parser.add_mutually_exclusive_group()
+        other.add_argument(
             "--resume", type=int, metavar="RUN", help="go on with a paused or killed run"
         )
-        parser.add_argument(
+        other.add_argument(
             "--replay", type=int, metavar="RUN", help="repeat a run of models from its answers"
         )
-        parser.add_argument(
+        other.add_argument(
             "--harden", nargs="+", metavar="ID", help="no run: harden the verifiers of these"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
@@ -138,6 +139,7 @@ class Command(BaseCommand):
     def _replay(self, options: dict[str, Any]) -> EvolutionRun:
         """A run like another one, whose answers take the place of models."""
         run = _run(options["replay"])
+        run = run.replay_of or run  # a replay has no answers of its own
         if run.author != runs.LLM:
             raise CommandError(f"run {run.pk} asked no model: the same seed repeats it")
         arguments = {
