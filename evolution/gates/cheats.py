@@ -146,7 +146,7 @@ _SHADOWS = "".join(
     for folder in ("/tests", "$PWD")
     for name in ("json", "csv", "os", "re", "pytest", "checks", "unittest")
 )
-_EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
+_EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}/"; '
 _DONE = 'done <<< "$CHEAT_OUTPUTS"\n'
 _NOTE = "/logs/verifier/toolchain.txt"
 _NO_TOOLCHAIN = "[ -d /ratchet-toolchain ] || impossible 'no toolchain runs the tests'\n"
@@ -234,7 +234,7 @@ def _hostile_programs() -> str:
 def _linked_folder(target: str) -> str:
     return (
         "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
-        'cd /; while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}"; '
+        'cd /; while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}/"; '
         'rm -rf "$path" 2>/dev/null || impossible "$path cannot be replaced"; '
         f'ln -s {target} "$path"; done <<< "$CHEAT_FOLDERS"\n'
     )
@@ -244,7 +244,7 @@ _ALL_EMPTY = """\
 [ -n "$CHEAT_FOLDERS" ] || impossible 'there is no output folder'
 shopt -s globstar dotglob nullglob
 while IFS= read -r path; do
-    [ -n "$path" ] || continue; mkdir -p "${path%/*}" 2>/dev/null || true
+    [ -n "$path" ] || continue; mkdir -p "${path%/*}/" 2>/dev/null || true
     { : > "$path"; } 2>/dev/null || true
 done <<< "$CHEAT_OUTPUTS"
 while IFS= read -r place; do

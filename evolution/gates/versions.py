@@ -9,8 +9,8 @@ _FIRST = 2
 _VERSIONS = {
     "contract": 3,
     "demand": 3,
-    "exploits": 4,
-    "hermetic": 4,
+    "exploits": 5,
+    "hermetic": 5,
     "mutants": 5,
     "novel": 3,
     "oracle": 3,
