@@ -7,6 +7,7 @@ endpoint sees up to n times the concurrency and rate that are configured: divide
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -150,7 +151,7 @@ class Lines:
     def _remember(self, key: str) -> None:
         # What is shorter is a placeholder for endpoints without keys, and stands in any text.
         if len(key) >= SHORTEST_KEY:
-            self._keys.add(key)
+            self._keys.update((key, json.dumps(key)[1:-1]))  # plain, and as JSON writes it
 
     def close(self) -> None:
         """End the event loop; what is under way is cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pydantic_ai import Agent
 from evolution.llm.budget import Budget, Limits
 from evolution.llm.calls import BudgetStop, CallOutcome, CallRecord, Role, Usage
 from evolution.llm.endpoints import ModelConfigError
+from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices
 from evolution.llm.replay import CallMemory, ReplayMiss, call_line, parse_call
 from tests.evolution.llm.endpoint import (
@@ -374,6 +376,13 @@ def test_a_key_stays_where_it_is(
     assert way.log.calls
     # The question itself is the test's own, and stands in its locals.
     assert KEY not in shown.replace(f"is {KEY} my key?", "")
+
+
+def test_a_key_is_found_as_json_writes_it() -> None:
+    key = 'a"quoted\\key'
+    lines = Lines({"OPENAI_API_KEY": key})
+    assert lines.redact(f"it is {key}.") == "it is [key]."
+    assert lines.redact(json.dumps(f"it is {key}.")) == '"it is [key]."'
 
 
 def test_no_other_host_is_ever_called() -> None:

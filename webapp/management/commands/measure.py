@@ -76,7 +76,8 @@ class Command(BaseCommand):
         stopped = self._carry_out(bench, jobs)
         self._print(bench.solver, wanted, is_json=options["json"])
         if stopped:
-            raise CommandError(f"{stopped}; the same command goes on from there")
+            way = "the same command goes on from there, a used-up budget made larger"
+            raise CommandError(f"{stopped}; {way}")
 
     def _carry_out(self, bench: Bench, jobs: list[tuple[Environment, int]]) -> str:
         """Make the attempts, some at once; one line when they had to stop."""
