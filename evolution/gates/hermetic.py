@@ -5,7 +5,8 @@ where one was allowed. Only when that fails is each change tried alone, twice, t
 breaks it; a change under which it only runs out of time counts when it ends in time without it.
 Then solution and tests run 400 days later; two days later is the control, since where
 even that fails the clock cannot be moved fairly here. Programs that ask who they run as are run as
-somebody else; of those that ask for the host's name nothing is known, as no back-end changes it.
+somebody else. What could not be tried fairly, above all another host name, which no back-end gives,
+is told as not tried and holds nothing against the bundle.
 """
 
 from __future__ import annotations
@@ -58,10 +59,16 @@ class Found:
         self.notes: list[str] = []
         self.late: list[str] = []
         self.unknown: list[str] = []
+        self.not_tried: list[str] = []
 
     def see(self, label: str, ask: Ask, result: TrialResult) -> None:
         """Keep a trial for people."""
         self.evidence.append(observe(label, ask, result))
+
+    def leave(self, change: str, why: str) -> None:
+        """Tell that a change was not tried, or not so that it says anything."""
+        self.not_tried.append(change)
+        self.evidence.append(Evidence(label=f"not tried: {change}", result=why))
 
 
 def check(case: Case) -> Steps:
@@ -84,7 +91,13 @@ def judge(place: Found, day: Found, changes: int) -> GateResult:
     hard = [name for name in (*place.broken, *day.broken) if name not in SOFT] + place.late
     notes = [*place.notes, *day.notes]
     notes += [f"fails with another {name}" for name in place.broken if name in SOFT]
-    figures = {"changes": float(changes + 1), "broken_by": float(len(hard))}
+    not_tried = [*place.not_tried, *day.not_tried]
+    notes += [f"not tried: {change}" for change in not_tried]
+    figures = {
+        "changes": float(changes + 1),
+        "broken_by": float(len(hard)),
+        "not_tried": float(len(not_tried)),
+    }
     said = f"; {'; '.join(notes)}" if notes else ""
     if hard:
         return failed(GATE, f"breaks with {', '.join(hard)}{said}", evidence, **figures)
@@ -202,22 +215,27 @@ def _as_another(
 ) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
     """Another host name and another user, where a program asks for them.
 
-    Another user may lack rights, so that only success tells something.
+    Another user may lack rights, so that only success tells something: what fails as another one
+    counts as not tried.
     """
     programs = _programs(bundle)
     if asks_host_name(programs):
-        found.unknown.append("its programs ask for the name of the host, which is always the same")
+        why = "its programs ask for the name of the host, which is always the same here"
+        found.leave("another host name", why)
     if not asks_user_id(programs):
         return
     if spec.solver.user not in (None, "root", "0"):
-        found.unknown.append("its programs ask who they run as, and run as somebody of their own")
+        why = "its programs ask who they run as, and run as somebody of their own"
+        found.leave("another user", why)
         return
     ask = Ask(replace(spec, solver=replace(spec.solver, user=SOMEBODY)), "elsewhere:another user")
     (result,) = yield (ask,)
     found.see("another user", ask, result)
-    if not result.is_passed:
-        reason = f"its programs ask who they run as, and it fails as {SOMEBODY}, rights or not"
-        found.unknown.append(machinery_fault((result,)) or reason)
+    if fault := machinery_fault((result,)):
+        found.unknown.append(fault)
+    elif not result.is_passed:
+        why = f"its programs ask who they run as, and it fails as {SOMEBODY}, rights or not"
+        found.leave("another user with the same rights", why)
 
 
 def _programs(bundle: Bundle) -> list[SandboxFile]:

@@ -213,19 +213,41 @@ def test_an_allowed_network_is_taken_away(runner: TrialRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "change", "why"),
     [
-        ("hostname", "the name of the host"),
-        ("uname -n", "the name of the host"),
-        ("id -u", "who they run as, and it fails as nobody"),
+        ("hostname", "another host name", "the name of the host"),
+        ("uname -n", "another host name", "the name of the host"),
+        (
+            "id -u",
+            "another user with the same rights",
+            "who they run as, and it fails as nobody",
+        ),
     ],
 )
-def test_what_depends_on_host_or_user_is_never_passed(
-    runner: TrialRunner, command: str, said: str
+def test_what_could_not_be_tried_is_told_and_holds_nothing_against_a_bundle(
+    runner: TrialRunner, command: str, change: str, why: str
 ) -> None:
     answer = judged(noting(command, "0" if command == "id -u" else "sandbox"), runner)
-    assert answer.status is GateStatus.INCONCLUSIVE, answer.reason
-    assert said in answer.reason
+    assert answer.status is GateStatus.PASSED, answer.reason
+    assert f"not tried: {change}" in answer.reason
+    assert dict(answer.figures)["not_tried"] == 1
+    (told,) = (item for item in answer.evidence if item.label == f"not tried: {change}")
+    assert why in told.result
+
+
+def test_a_machine_that_gives_no_other_user_is_no_answer(runner: TrialRunner) -> None:
+    class WithoutNobody:
+        def prepare(self, spec: ImageSpec) -> Image:
+            return runner.prepare(spec)
+
+        def run(self, spec: TrialSpec) -> TrialResult:
+            if spec.solver.user == hermetic.SOMEBODY:
+                return TrialResult(Outcome.INFRA_ERROR, error="no such user can be had")
+            return runner.run(spec)
+
+    answer = judged(noting("id -u", "0"), WithoutNobody())
+    assert answer.status is GateStatus.INCONCLUSIVE
+    assert "no such user can be had" in answer.reason
 
 
 def test_who_asks_for_the_user_and_works_as_another_one_is_let_be(runner: TrialRunner) -> None:
@@ -234,3 +256,4 @@ def test_who_asks_for_the_user_and_works_as_another_one_is_let_be(runner: TrialR
     answer = judged(noting("id -u > /dev/null; echo 1", "1", docker), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
     assert any(item.label == "another user" for item in answer.evidence)
+    assert dict(answer.figures)["not_tried"] == 0
