@@ -213,6 +213,9 @@ class _Step:
                 return mutation if evidence is None else f"{said}; {mutation}"
             if any(mutation.child.digest == a.mutation.child.digest for a in self.attempts):
                 return f"{said}; the same child again" if evidence else "the same child again"
+            for name, other in self.others:
+                if mutation.child.digest == other.digest:
+                    return f"the same child as {name}"
             plan = replace(
                 plan,
                 notch=mutation.demand.notch,

@@ -36,7 +36,9 @@ class DatabaseTrialLog:
         )
 
     def gate(self, result: GateResult) -> None:
-        """A gate has answered."""
+        """A gate has answered. A verification that has its verdict keeps the answers behind it."""
+        if self.verification.status != TrialStatus.RUNNING:
+            return
         verifications.record_gate(self.verification, self._position, result)
         self._position += 1
 

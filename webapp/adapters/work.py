@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from evolution.bundle import Bundle
 from evolution.contracts import StepConfig, StepResult, Subject
@@ -85,7 +86,8 @@ def _evolve(
     ):
         runner = runner_for(f"run {step.run_id}")
         journal = DatabaseJournal(step, log)
-        return evolve_step(load_subject(step.parent), author, runner, journal, config)
+        subject, others = load_subject(step.parent), _given_before(step)
+        return evolve_step(subject, author, runner, journal, config, others=others)
 
 
 def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: str) -> bool:
@@ -143,10 +145,23 @@ def _elder_siblings(environment: Environment) -> tuple[tuple[str, Bundle], ...]:
     """
     if environment.parent is None:
         return ()
-    elder = environment.parent.children.filter(
-        pk__lt=environment.pk, verification=VerificationStatus.VALID
-    ).order_by("pk")
-    return tuple((f"{one.name} ({one.short_digest})", load_bundle(one)) for one in elder)
+    return _valid_ones(environment.parent.children.filter(pk__lt=environment.pk))
+
+
+def _given_before(step: EvolutionStep) -> tuple[tuple[str, Bundle], ...]:
+    """The valid children that this run has given the step's parent already, by name.
+
+    Children of other runs are no rivals: the same run again makes the same children.
+    """
+    before = EvolutionStep.objects.filter(
+        run=step.run, parent=step.parent, child__isnull=False
+    ).exclude(pk=step.pk)
+    return _valid_ones(Environment.objects.filter(pk__in=before.values("child")))
+
+
+def _valid_ones(rows: QuerySet[Environment]) -> tuple[tuple[str, Bundle], ...]:
+    valid = rows.filter(verification=VerificationStatus.VALID).order_by("pk")
+    return tuple((f"{one.name} ({one.short_digest})", load_bundle(one)) for one in valid)
 
 
 @contextmanager
