@@ -14,7 +14,7 @@ from functools import cached_property
 
 from evolution.contracts import GateResult
 from evolution.ports import TrialLog, TrialRunner
-from sandbox.contracts import Outcome, TrialResult, TrialSpec
+from sandbox.contracts import Outcome, SolverEnd, TrialResult, TrialSpec
 
 MACHINERY = frozenset({Outcome.INFRA_ERROR, Outcome.CANCELLED})
 """Outcomes that say nothing about the bundle."""
@@ -115,6 +115,17 @@ class Desk:
                 future.cancel()
             self._running.clear()
         return {name: answers[name] for name in gates}
+
+    def rests_on_a_time_out(self, answer: GateResult) -> bool:
+        """Whether solver or tests ran out of time in a trial that the answer shows as evidence.
+
+        A trial whose tests did not end is one without a result.
+        """
+        shown = {evidence.key for evidence in answer.evidence}
+        return any(
+            key in shown and (r.solver_end is SolverEnd.TIMEOUT or r.outcome in MACHINERY)
+            for (key, _), r in self.known.items()
+        )
 
     def _advance(
         self, name: str, gates: dict[str, _Gate], answers: dict[str, GateResult], *, is_new: bool

@@ -182,7 +182,14 @@ class _Protocol:
         known = {name: self._recall(name, keys[name]) for name in checks}
         asked = {name: check(self.case) for name, check in checks.items() if known[name] is None}
         new = self.desk.settle(asked)
-        return [known[name] or replace(new[name], cache_key=keys[name]) for name in checks]
+        return [known[name] or self._keyed(new[name], keys[name]) for name in checks]
+
+    def _keyed(self, answer: GateResult, key: str) -> GateResult:
+        """The answer with its key, unless a busy machine may be why: then it is asked anew."""
+        is_failure = answer.status is GateStatus.FAILED
+        if is_failure and self.desk.rests_on_a_time_out(answer):
+            return answer
+        return replace(answer, cache_key=key)
 
     def _recall(self, gate: str, key: str) -> GateResult | None:
         if self.memory is None or not key:

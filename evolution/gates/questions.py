@@ -2,8 +2,9 @@
 
 An answer that was given once may be repeated where everything that decides it is as it was: the
 bundle, the gate's own version and that of the protocol, the parameters that this gate looks at, and
-the images that the trials run in, with the back-end that made them. What can be judged without a
-trial is judged anew, and what was inconclusive is asked again.
+the images that the trials run in, with the back-end that made them, and the toolchain where it runs
+tests. What can be judged without a trial is judged anew; what was inconclusive, or failed by a
+time-out, is asked again.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 
-from evolution.bundle import Bundle
+from evolution import execution
+from evolution.bundle import Bundle, BundleError
 from evolution.contracts import Mutation
 from evolution.gates.case import Case
 from evolution.gates.versions import PROTOCOL_VERSION, version_of
 from sandbox.contracts import Image, SandboxFile, tree_digest
+from sandbox.toolchain.making import digest as toolchain_digest
 
 Part = Callable[[Case], object]
 """A piece of a case that decides an answer; its `repr` is the same wherever it is made."""
@@ -90,5 +93,20 @@ def question(gate: str, case: Case, images: Iterable[Image]) -> str:
         case.bundle.digest,
         *(f"{image.backend} {image.digest} {image.ref}" for image in images),
         *(repr(part(case)) for part in _PARTS[gate]),
+        *_toolchain(case),
     ]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _toolchain(case: Case) -> tuple[str, ...]:
+    """What runs the tests of the bundle, or of its parent, where that is the toolchain."""
+    bundles = [case.bundle, *([case.parent.bundle] if case.parent else [])]
+    return (toolchain_digest(),) if any(map(_needs_toolchain, bundles)) else ()
+
+
+def _needs_toolchain(bundle: Bundle) -> bool:
+    try:
+        found = execution.preamble(bundle)
+    except BundleError:  # no trial is made of it
+        return False
+    return found is not None and found.use is not None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 
 import msgspec
 import pytest
 
+from evolution import execution
 from evolution.contracts import Mutation, StepConfig, Subject
 from evolution.directions import Direction
 from evolution.gates.case import Case, Depth
 from evolution.gates.protocol import GATES
 from evolution.gates.questions import question
-from sandbox.contracts import Image
+from sandbox.contracts import Image, SandboxFile
 from tests.evolution.toy_world import MoreWords, toy_bundle, toy_subject
 
 IMAGE = Image("d" * 64, "bubblewrap", "layer", "/app")
@@ -74,6 +76,32 @@ def test_only_gates_that_look_at_what_changed_ask_something_else(
 )
 def test_other_images_and_back_ends_are_other_questions(image: Image) -> None:
     assert changed(CASE, image) == changed(CASE, IMAGE, image) == TRIALS
+
+
+def test_another_toolchain_is_another_question_where_it_runs_the_tests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = (
+        b"#!/bin/bash\ncurl -LsSf https://astral.sh/uv/0.9.7/install.sh | sh\n"
+        b"source $HOME/.local/bin/env\nuvx -w pytest==8.4.1 pytest /tests/test_it.py\n"
+        b"if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n"
+    )
+    foreign = CHILD.bundle.with_files([SandboxFile("tests/test.sh", script, 0o755)])
+    found = execution.preamble(foreign)
+    assert found is not None
+    assert found.use is not None
+    cases = [
+        CASE,
+        replace(CASE, subject=replace(CHILD, bundle=foreign)),
+        replace(CASE, parent=replace(PARENT, bundle=foreign)),
+    ]
+    before = [questions(case) for case in cases]
+    monkeypatch.setattr(sys, "base_prefix", "/another/python")
+    after = [questions(case) for case in cases]
+    others = [
+        {gate for gate in GATES if b[gate] != a[gate]} for b, a in zip(before, after, strict=True)
+    ]
+    assert others == [set(), TRIALS, TRIALS]
 
 
 def test_what_was_stored_in_between_asks_the_same() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from evolution.contracts import GateStatus
 from evolution.ports import TrialRunner
-from sandbox.contracts import Image, ImageSpec
+from sandbox.contracts import Image, ImageSpec, Outcome, SolverEnd
 from tests.evolution.toy_world import ToyRunner, toy_bundle
 from webapp.adapters import work
 from webapp.adapters.journal import DatabaseGateMemory
@@ -95,6 +95,17 @@ def test_what_was_inconclusive_is_asked_again_and_the_rest_is_not(seed: Environm
     assert whole.verdict == GateStatus.PASSED
     assert reused(whole) == {"oracle"}
     assert whole.gates.get(gate="oracle").source == broken
+
+
+@pytest.mark.parametrize(("end", "is_kept"), [(SolverEnd.TIMEOUT, False), (SolverEnd.DONE, True)])
+def test_a_failure_by_a_time_out_is_asked_again_and_any_other_is_not(
+    seed: Environment, end: SolverEnd, is_kept: bool
+) -> None:
+    late = verified(seed, ToyRunner(verdicts={"oracle": Outcome.FAIL}, ends={"oracle": end}))
+    assert late.gates.get(gate="oracle").status == GateStatus.FAILED
+    again = verified(seed, ToyRunner())
+    assert again.verdict == (GateStatus.FAILED if is_kept else GateStatus.PASSED)
+    assert ("oracle" in reused(again)) is is_kept
 
 
 def test_a_gate_in_another_version_or_on_another_image_is_asked_again(seed: Environment) -> None:
