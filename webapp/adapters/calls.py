@@ -12,9 +12,9 @@ from typing import Self
 from django.db import connection
 from django.db.models import Q
 
-from evolution.llm.calls import CallRecord, Usage
+from evolution.llm.calls import BudgetStop, CallRecord, Usage
 from webapp.models import Environment, EvolutionRun
-from webapp.services import calls
+from webapp.services import calls, leases
 from webapp.services.calls import Place
 
 
@@ -57,8 +57,11 @@ class DatabaseCallLog:
         self._loose.append(self._ask(lambda: calls.store_call(self._place, call)))
 
     def spent(self) -> Usage:
-        """What all calls of the run took so far, in every process."""
-        return self._ask(lambda: calls.sum_usage(self._place.scope))
+        """What all calls of the run took so far, in every process.
+
+        BudgetStop once the run was cancelled: nothing more is spent on it.
+        """
+        return self._ask(self._spent)
 
     def give_to(self, environment: Environment) -> None:
         """What was said since the last candidate led to this one."""
@@ -74,6 +77,12 @@ class DatabaseCallLog:
             return None
         replayed = calls.find_call(Q(run=self._replay_of), key)
         return None if replayed is None else replayed[1]
+
+    def _spent(self) -> Usage:
+        run = self._place.run
+        if run is not None and leases.is_run_cancelled(run.pk):
+            raise BudgetStop("the run was cancelled")
+        return calls.sum_usage(self._place.scope)
 
     def _ask[T](self, question: Callable[[], T]) -> T:
         if threading.get_ident() == self._owner and not _has_loop():

@@ -48,16 +48,29 @@ def extend(row: Leased) -> bool:
 
 
 def put_back(row: Leased, reason: str, *, set_fields: dict[str, Any] | None = None) -> None:
-    """Queue work again that could not be done now. Raises TransitionRefused for a zombie."""
+    """Queue work again that could not be done now; what a cancelled run wanted ends instead.
+
+    Raises TransitionRefused for a zombie.
+    """
+    now = timezone.now()
+    fields = {"lease_expires_at": None, "sent_at": now, **(set_fields or {})}
+    is_unwanted = isinstance(row, EvolutionStep) and is_run_cancelled(row.run_id)
     transitions.move(
         row,
         "status",
-        RunStatus.QUEUED,
+        RunStatus.CANCELLED if is_unwanted else RunStatus.QUEUED,
         sources=[RunStatus.RUNNING],
         where={"attempt": row.attempt},
-        set_fields={"lease_expires_at": None, "sent_at": timezone.now(), **(set_fields or {})},
+        set_fields={**fields, "finished_at": now} if is_unwanted else fields,
         reason=reason,
     )
+    if is_unwanted:
+        abandon_candidates(row, reason)
+
+
+def is_run_cancelled(run_id: int) -> bool:
+    """Whether a run was cancelled, as the database has it now."""
+    return EvolutionRun.objects.filter(pk=run_id, status=RunStatus.CANCELLED).exists()
 
 
 def has_attempts_left(row: Leased) -> bool:
@@ -80,7 +93,7 @@ def expire(now: datetime | None = None) -> int:
 
 
 def _give_back(row: Leased, moment: datetime) -> int:
-    is_unwanted = isinstance(row, EvolutionStep) and row.run.status == RunStatus.CANCELLED
+    is_unwanted = isinstance(row, EvolutionStep) and is_run_cancelled(row.run_id)
     is_given_up = is_unwanted or not has_attempts_left(row)
     failed = RunStatus.FAILED if isinstance(row, EvolutionStep) else TrialStatus.ERRORED
     reason = f"the worker went silent in attempt {row.attempt}"

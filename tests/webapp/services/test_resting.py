@@ -11,13 +11,14 @@ from django.utils import timezone
 
 from evolution.contracts import StepEnd, StepResult
 from evolution.llm.budget import Limits
-from evolution.llm.calls import CallLog, CallOutcome, Usage
+from evolution.llm.calls import BudgetStop, CallLog, CallOutcome, Usage
 from evolution.llm.endpoints import ModelConfigError
 from evolution.ports import Author
 from sandbox.base import TrialRunner
 from tests.webapp.conversations import make_call
 from tests.webapp.rows import make_run, make_seed, make_step
 from webapp.adapters import work
+from webapp.adapters.calls import DatabaseCallLog
 from webapp.lifecycle import RunStatus
 from webapp.models import Event, EvolutionRun, EvolutionStep
 from webapp.selectors.spend import SILENCE_SECONDS, seconds_at_work
@@ -54,6 +55,18 @@ def test_the_hard_stop_puts_the_step_back_and_rests_the_run_once(step: Evolution
     assert (now.run.status, now.run.pause_reason) == (RunStatus.PAUSED, "budget")
     assert Event.objects.filter(kind="evolutionrun.status", target="paused").count() == 1
     assert not leases.claim(now)
+
+
+def test_a_cancelled_run_spends_no_more_and_its_step_ends(step: EvolutionStep) -> None:
+    with DatabaseCallLog(Place(run=step.run, step=step)) as log:
+        assert log.spent() == Usage()
+        runs.cancel_run(EvolutionRun.objects.get(pk=step.run_id), None)
+        with pytest.raises(BudgetStop, match="cancelled") as stopped:
+            log.spent()
+    steps.stop_for_budget(step, str(stopped.value))
+    now = reload(step)
+    assert (now.status, now.run.status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)
+    assert now.finished_at is not None
 
 
 def test_a_step_waits_longer_each_time_and_its_run_rests_in_the_end(step: EvolutionStep) -> None:
