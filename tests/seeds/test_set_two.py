@@ -29,6 +29,12 @@ SLUGS = (
 )
 SIZE_CAP_BYTES = 300_000
 
+_BY_CONTENT = """\
+    FILENAME == ARGV[1] { if (!(($2, $3) in first)) first[$2, $3] = $1; next }
+    FILENAME == ARGV[2] { last[$2] = $3; next }
+    FNR == 1 { next }
+    ($3, $4) in first { print first[$3, $4] "\\t" $2;"""
+
 State = tuple[SandboxFile, ...]
 
 
@@ -60,8 +66,11 @@ NEAR_MISSES = {
     ),
     "files are recovered by name": NearMiss(
         "archive-carving",
-        '-v d="$digest" \'$2 == s && $3 == d {',
-        '-v d="$path" \'$4 == d {',
+        _BY_CONTENT,
+        _BY_CONTENT.replace("($2, $3)", "$4")
+        .replace("$2, $3", "$4")
+        .replace("($3, $4)", "$2")
+        .replace("$3, $4", "$2"),
         "every_intact_file_is_there",
     ),
     "headers inside of files are taken for members": NearMiss(
