@@ -47,11 +47,6 @@ class Bounds:
     brief: int = 60_000
     listing: int = 4_000
 
-    def halved(self) -> Bounds:
-        """Half of everything: for a model that could not take as much."""
-        sizes = (self.request, self.result, self.file, self.brief, self.listing)
-        return Bounds(*(max(1000, size // 2) for size in sizes))
-
 
 def cut_middle(text: str, most: int) -> str:
     """Text of at most about `most` characters: beginning and end, with a mark that counts the gap.

@@ -95,7 +95,6 @@ def _amount(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
 _KNOWN: dict[ModelSpec, Price | None] = {}
 
 
