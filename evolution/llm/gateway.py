@@ -114,7 +114,7 @@ class Gateway:
         finally:
             self._place.reset(token)
 
-    def model_for(self, role: Role, *, prompt_digest: str = "") -> Model:
+    def model_for(self, role: Role) -> Model:
         """The model that plays a role, every request of which goes through here.
 
         ModelConfigError when no model plays it or its key is missing. A replay needs neither.
@@ -123,7 +123,7 @@ class Gateway:
             wrapped = self._lines.model(_NOBODY, needs_key=False)
         else:
             wrapped = self._lines.model(self._table.spec(role))
-        return GatewayModel(wrapped, self, role, prompt_digest)
+        return GatewayModel(wrapped, self, role)
 
     def run[T](self, agent: Agent[Any, T], prompt: str, **options: Any) -> AgentRunResult[T]:
         """Run an agent to its end from a thread without an event loop; `options` go to the agent.
@@ -132,9 +132,7 @@ class Gateway:
         """
         return asyncio.run(agent.run(prompt, **options))
 
-    async def answer(
-        self, role: Role, prompt_digest: str, wrapped: Model, asked: _Request
-    ) -> ModelResponse:
+    async def answer(self, role: Role, wrapped: Model, asked: _Request) -> ModelResponse:
         """The answer to one request: recalled, or called for and recorded."""
         here = self._place.get()
         if here is None:
@@ -157,7 +155,7 @@ class Gateway:
             place=place,
             role=role,
             spec=spec,
-            prompt_digest=prompt_digest or here.prompt_digest,
+            prompt_digest=here.prompt_digest,
             request=request,
             ask=partial(_ask, wrapped, asked, is_streamed=option(spec, "stream", "no") == "yes"),
         )
@@ -180,11 +178,10 @@ class Gateway:
 class GatewayModel(WrapperModel):
     """A model as the agents see it."""
 
-    def __init__(self, wrapped: Model, gateway: Gateway, role: Role, prompt_digest: str) -> None:
+    def __init__(self, wrapped: Model, gateway: Gateway, role: Role) -> None:
         super().__init__(wrapped)
         self._gateway = gateway
         self._role = role
-        self._prompt_digest = prompt_digest
 
     async def __aenter__(self) -> Self:
         # The wrapped model's client belongs to the lines, which outlive every agent's run.
@@ -201,7 +198,7 @@ class GatewayModel(WrapperModel):
     ) -> ModelResponse:
         """Ask, through the gateway."""
         asked = _Request(messages, model_settings, model_request_parameters)
-        return await self._gateway.answer(self._role, self._prompt_digest, self.wrapped, asked)
+        return await self._gateway.answer(self._role, self.wrapped, asked)
 
 
 async def _ask(wrapped: Model, asked: _Request, *, is_streamed: bool) -> ModelResponse:
