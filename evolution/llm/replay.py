@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable
-from dataclasses import fields
 
-from evolution.llm.calls import CallOutcome, CallRecord, Role, Usage
+from evolution.llm.calls import CallRecord, Usage
 
 
 class ReplayMiss(Exception):
@@ -42,32 +39,3 @@ class CallMemory:
     def spent(self) -> Usage:
         """What all calls took."""
         return self._spent
-
-
-def call_line(call: CallRecord) -> str:
-    """A call as one line of JSON; nothing in it is lost."""
-    plain: dict[str, object] = {
-        field.name: getattr(call, field.name) for field in fields(CallRecord)
-    }
-    plain["usage"] = {field.name: getattr(call.usage, field.name) for field in fields(Usage)}
-    for name in ("request", "response"):
-        plain[name] = base64.b64encode(getattr(call, name)).decode()
-    return json.dumps(plain, sort_keys=True)
-
-
-def parse_call(line: str) -> CallRecord:
-    """The call that `call_line` wrote; ValueError when the line is none."""
-    try:
-        plain = json.loads(line)
-        return CallRecord(
-            **{
-                **plain,
-                "role": Role(plain["role"]),
-                "outcome": CallOutcome(plain["outcome"]),
-                "usage": Usage(**plain["usage"]),
-                "request": base64.b64decode(plain["request"], validate=True),
-                "response": base64.b64decode(plain["response"], validate=True),
-            }
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"this line is no recorded call: {error}") from None

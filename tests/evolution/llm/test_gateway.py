@@ -20,7 +20,7 @@ from evolution.llm.calls import BudgetStop, CallOutcome, CallRecord, Role, Usage
 from evolution.llm.endpoints import ModelConfigError
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices
-from evolution.llm.replay import CallMemory, ReplayMiss, call_line, parse_call
+from evolution.llm.replay import CallMemory, ReplayMiss
 from tests.evolution.llm.endpoint import (
     Act,
     Handler,
@@ -120,7 +120,7 @@ def test_keys_do_not_depend_on_ids_and_times() -> None:
 def test_a_replay_needs_no_endpoint_and_no_key_and_misses_nothing_silently() -> None:
     with endpoint(*exploring()) as script, way_to(script) as way:
         explore(way)
-    kept = CallMemory(parse_call(call_line(call)) for call in way.log.calls)
+    kept = CallMemory(way.log.calls)
     assert kept.calls == way.log.calls
     with way_to(
         "http://127.0.0.1:9/v1",
@@ -370,7 +370,7 @@ def test_a_key_stays_where_it_is(
         assert script.headers[0]["authorization"] == f"Bearer {KEY}", "it was sent, though"
         shown += repr(way.lines) + repr(way.gateway) + repr(way.lines.line)
         for call in way.log.calls:
-            shown += repr(call) + call_line(call)
+            shown += repr(call)
             shown += call.request.decode() + call.response.decode()
     shown += caplog.text + "".join(capfd.readouterr())
     assert way.log.calls
