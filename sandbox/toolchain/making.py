@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import importlib.util
 import os
@@ -10,9 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files as resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sandbox.errors import SandboxUnavailable
@@ -27,6 +27,7 @@ _LAYOUT = "1"
 """Raised whenever the same parts would be laid out otherwise."""
 
 
+@functools.cache
 def requirements() -> Mapping[str, str]:
     """The locked requirements by place: "lib", then "extra/NAME" for every further package."""
     found: dict[str, list[str]] = {"lib": []}
@@ -46,8 +47,8 @@ def digest() -> str:
     total = hashlib.sha256(f"{_LAYOUT}\0{sys.version}\0{sys.base_prefix}\0".encode())
     for text in requirements().values():
         total.update(text.encode())
-    for path, part in sorted(_parts(), key=lambda found: found[0]):
-        total.update(f"{path}\0".encode() + part.read_bytes())
+    for path, data in _parts().items():
+        total.update(f"{path}\0".encode() + data)
     return total.hexdigest()[:16]
 
 
@@ -76,10 +77,10 @@ def _make(folder: Path, at: str) -> None:
         shutil.rmtree(left, ignore_errors=True)
     partial = Path(tempfile.mkdtemp(prefix="partial.", dir=folder.parent))
     try:
-        for path, part in _parts():
+        for path, data in _parts().items():
             target = partial / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(part.read_bytes())
+            target.write_bytes(data)
             target.chmod(0o755)
         for place, text in requirements().items():
             _install(text, partial / place)
@@ -94,14 +95,19 @@ def _make(folder: Path, at: str) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _parts() -> Iterator[tuple[str, Traversable]]:
-    """The programs, by their path in the toolchain."""
+@functools.cache
+def _parts() -> Mapping[str, bytes]:
+    """The programs, by their path in the toolchain, sorted.
+
+    Read once: every trial and every gate asks for the digest, and what is laid out under it has to
+    be what it was made of.
+    """
     top = resources("sandbox.toolchain.parts")
+    found = {name: top.joinpath(name).read_bytes() for name in ("functions.sh", "run.py")}
     for folder in ("bin", "libexec"):
         for part in top.joinpath(folder).iterdir():
-            yield f"{folder}/{part.name}", part
-    for name in ("functions.sh", "run.py"):
-        yield name, top.joinpath(name)
+            found[f"{folder}/{part.name}"] = part.read_bytes()
+    return dict(sorted(found.items()))
 
 
 def _pip() -> list[str]:
