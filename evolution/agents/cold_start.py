@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from evolution.agents import briefing
@@ -21,7 +20,6 @@ from evolution.plain_text import plain
 from evolution.ports import TrialLog
 from evolution.prompts import prompt
 from evolution.sequence import Pair, Sequence, assumed_sequence
-from sandbox.base import Sandbox
 from sandbox.contracts import SandboxFile
 
 EXTRACT_PROMPT = prompt("sequence", "house")
@@ -89,7 +87,7 @@ def write_solution(
     if said := size_complaint(bundle):
         return said
     bench = Bench(
-        start=_opener(means, bundle),
+        start=lambda: laid_out(means.workbench.open(bundle), bundle),
         role=Role.COLD_START,
         place=f"solution/{bundle.digest[:12]}/tools",
         bounds=means.bounds,
@@ -108,18 +106,6 @@ def write_solution(
         why = f"{weak.gate}: {weak.reason}" if weak else verdict.status.value
         return f"the solution that was written is not sound: {why}"
     return Completed(whole, verdict)
-
-
-def _opener(means: Means, bundle: Bundle) -> Callable[[], Sandbox]:
-    def opened() -> Sandbox:
-        sandbox = means.workbench.open(bundle)
-        try:
-            return laid_out(sandbox, bundle)
-        except BaseException:
-            sandbox.stop()
-            raise
-
-    return opened
 
 
 def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, ...] | str:

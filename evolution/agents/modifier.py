@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from evolution.agents import briefing
@@ -29,7 +28,6 @@ from evolution.llm.calls import Role
 from evolution.operators.wrapping import parent_checks
 from evolution.plain_text import plain
 from evolution.prompts import prompt
-from sandbox.base import Sandbox
 from sandbox.contracts import SandboxFile, tree_digest
 
 PROMPT = prompt("modifier", "house")
@@ -52,7 +50,7 @@ def modify(
     start = earlier.child if earlier is not None and evidence is not None else base
     naive = _changed_naive(earlier) if start is not base else ()
     bench = Bench(
-        start=_opener(means, subject.bundle, start, naive),
+        start=lambda: laid_out(means.workbench.open(subject.bundle), start, naive),
         role=Role.MODIFIER,
         place=f"{place}/{_begun_with(plan, start, naive)}/tools",
         bounds=means.bounds,
@@ -68,20 +66,6 @@ def _begun_with(plan: Plan, start: Bundle, naive: tuple[SandboxFile, ...]) -> st
     """What tells the work on one draft from that on another, which may be at the same place."""
     parts = (repr(plan), start.digest, tree_digest(naive))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
-
-
-def _opener(
-    means: Means, image: Bundle, start: Bundle, naive: tuple[SandboxFile, ...]
-) -> Callable[[], Sandbox]:
-    def opened() -> Sandbox:
-        sandbox = means.workbench.open(image)
-        try:
-            return laid_out(sandbox, start, naive)
-        except BaseException:
-            sandbox.stop()
-            raise
-
-    return opened
 
 
 def _changed_naive(earlier: Mutation | None) -> tuple[SandboxFile, ...]:

@@ -259,15 +259,19 @@ def size_complaint(bundle: Bundle) -> str | None:
 
 
 def laid_out(sandbox: Sandbox, bundle: Bundle, naive: Iterable[SandboxFile] = ()) -> Sandbox:
-    """The sandbox with a bundle's files where a role works on them."""
-    sandbox.write_files(bundle.files, BUNDLE)
-    sandbox.write_files(tuple(naive), NAIVE)
+    """The sandbox with a bundle's files where a role works on them; stopped where that fails."""
     links = [
         SandboxFile(name, mode=0o777, link=f"{BUNDLE}/{name}") for name in ("solution", "tests")
     ]
-    for link in links:
-        sandbox.remove_tree(f"/{link.path}")
-    sandbox.write_files(links, "/")
+    try:
+        sandbox.write_files(bundle.files, BUNDLE)
+        sandbox.write_files(tuple(naive), NAIVE)
+        for link in links:
+            sandbox.remove_tree(f"/{link.path}")
+        sandbox.write_files(links, "/")
+    except BaseException:
+        sandbox.stop()
+        raise
     return sandbox
 
 
