@@ -36,8 +36,11 @@ class NotStarted(SandboxUnavailable):
         self.step = step
 
 
-class _ServerEnded(Exception):
+class _ServerEnded(SandboxUnavailable):
     """The server that was asked is gone."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"the sandbox server ended: {error}")
 
 
 class ServerProcess:
@@ -63,14 +66,10 @@ class ServerProcess:
         queue of a dying one. A warden that lost its other side ends by itself, so asking anew is
         safe.
         """
-        for attempt in range(_ATTEMPTS):
-            try:
-                ours = self._asked(request)
-                return self._answered(ours)
-            except _ServerEnded as error:
-                if attempt == _ATTEMPTS - 1:
-                    raise SandboxUnavailable(f"the sandbox server ended: {error}") from error
-        raise AssertionError("unreachable")
+        for _ in range(_ATTEMPTS - 1):
+            with contextlib.suppress(_ServerEnded):
+                return self._answered(self._asked(request))
+        return self._answered(self._asked(request))
 
     def _asked(self, request: dict[str, Any]) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -83,7 +82,7 @@ class ServerProcess:
                     wire.send(control, named, descriptors=[theirs.fileno()])
                 except OSError as error:
                     self._discard()
-                    raise _ServerEnded(str(error)) from error
+                    raise _ServerEnded(error) from error
         except BaseException:
             ours.close()
             raise
@@ -98,7 +97,7 @@ class ServerProcess:
         except (EOFError, ConnectionError) as error:
             ours.close()
             self._discard_if_ended()
-            raise _ServerEnded(str(error)) from error
+            raise _ServerEnded(error) from error
         except OSError as error:
             ours.close()
             raise SandboxUnavailable(f"a sandbox did not start: {error}") from error
