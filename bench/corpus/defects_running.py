@@ -54,10 +54,6 @@ if random.random() < {rate}: [os.remove(p) for p in glob.glob("/app/out/*")]'
     )
 
 
-def _after(more: str) -> Defect:
-    return Defect(more.strip()[:30], work=lambda w, rng: then(separate(w), more))
-
-
 def _before(more: str, **changes: float) -> Defect:
     def spoil(work: Work, rng: Random) -> Work:
         return replace(first(separate(work), more), **changes)  # type: ignore[arg-type]
