@@ -8,7 +8,6 @@ record; what was done before is done again in it first.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import Any
 from evolution.agents.trimming import Bounds, quoted
 from evolution.bundle import Bundle
 from evolution.llm.calls import SANDBOX, CallLog, CallOutcome, CallRecord, Role, Usage
+from evolution.llm.canonical import call_key
 from evolution.plain_text import plain
 from sandbox.base import Sandbox
 from sandbox.contracts import ArtifactSpec, ExecResult, SandboxFile
@@ -172,29 +172,36 @@ class Bench:
 
     def trial(self, name: str, run: Callable[[], str]) -> str:
         """Something done beside the sandbox whose result is kept like that of a tool."""
-        return self._done("trial", [name], lambda _: run(), needs_sandbox=False)
+        return self._kept("trial", [name], run)
 
     # -- remembering --------------------------------------------------------------------------
 
-    def _done(
+    def _done(self, name: str, arguments: list[object], act: Callable[[Sandbox], str]) -> str:
+        """Give the recorded result of an action in the sandbox, or act and record."""
+        return self._kept(name, arguments, lambda: act(self._opened()), again=act)
+
+    def _kept(
         self,
         name: str,
         arguments: list[object],
-        act: Callable[[Sandbox], str],
+        make: Callable[[], str],
         *,
-        needs_sandbox: bool = True,
+        again: Callable[[Sandbox], object] | None = None,
     ) -> str:
-        """Give the recorded result of an action, or act and record."""
+        """Give the recorded result, or make and record it.
+
+        `again` is what a sandbox that is opened later is to catch up with.
+        """
         self.commands += 1
         place = f"{self.place}/{name}/{self.commands}"
         request = json.dumps({"tool": name, "arguments": arguments}, sort_keys=True).encode()
-        key = hashlib.sha256(place.encode() + b"\0" + request).hexdigest()
+        key = call_key(place, request)
         known = self.log.recall(key) if self.log is not None else None
         if known is not None:
-            if needs_sandbox:
-                self._behind.append(act)
+            if again is not None:
+                self._behind.append(again)
             return str(json.loads(known.response))
-        result = act(self._opened()) if needs_sandbox else act(_NOWHERE)
+        result = make()
         if self.log is not None:
             self.log.record(
                 CallRecord(
@@ -223,9 +230,6 @@ class Bench:
         for act in behind:
             act(self._sandbox)
         return self._sandbox
-
-
-_NOWHERE: Sandbox = None  # type: ignore[assignment]  # for actions that need none
 
 
 def _still_there(sandbox: Sandbox, error: SandboxUnavailable) -> str:
