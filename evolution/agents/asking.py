@@ -61,6 +61,12 @@ class GaveUp:
     reason: str
 
 
+class Refusable(Protocol):
+    """An answer that may be a refusal, with one line on why."""
+
+    refusal: str
+
+
 @dataclass(frozen=True)
 class Question[Answer]:
     """One thing to be asked. `turns` is how many requests it may take, `check` says in one line
@@ -110,6 +116,38 @@ def ask[Answer](models: Models, question: Question[Answer], bounds: Bounds) -> A
         return GaveUp(f"the model's answers were out of form: {_line(error)}")
     except CallFailed as error:
         return GaveUp(f"the model gave no answer: {_line(error)}")
+
+
+def make[Answer: Refusable, Made](
+    models: Models,
+    question: Question[Answer],
+    bounds: Bounds,
+    made_of: Callable[[Answer], Made | str],
+    *,
+    gave_up: str,
+    refused: str,
+) -> Made | str:
+    """What is made of the answer, or one line, begun by `gave_up` or `refused`, why there is none.
+
+    `made_of` takes the place of the question's `check`: a text of it says what is wrong.
+    """
+    kept: list[Made] = []
+
+    def check(answer: Answer) -> str | None:
+        if answer.refusal:
+            return None
+        made = made_of(answer)
+        if isinstance(made, str):
+            return made
+        kept.append(made)
+        return None
+
+    answer = ask(models, replace(question, check=check), bounds)
+    if isinstance(answer, GaveUp):
+        return f"{gave_up}: {answer.reason}"
+    if answer.refusal:
+        return f"{refused}: {plain(answer.refusal)}"
+    return kept[-1]
 
 
 def _line(error: Exception) -> str:

@@ -84,12 +84,12 @@ def complaint(subject: Subject, plan: Plan, built: Built, draft: Draft) -> str |
     unknown = [one.path for one in omit if one.file is None and one.path not in child.by_path]
     if unknown:
         return f"naive_without names {unknown[0]}, which the solution does not have"
-    if naive_of(child, omit) == child.folder("solution"):
+    naive = naive_of(child, omit)
+    if naive == child.folder("solution"):
         return "the naive solution is the reference solution: say what it lacks"
-    if not any(path == "solve.sh" for path in (f.path for f in naive_of(child, omit))):
+    if not any(file.path == "solve.sh" for file in naive):
         return "the naive solution has no solve.sh"
-    known = {*parent_checks(subject)}
-    strange = sorted(set(built.premise) - known)
+    strange = sorted(set(built.premise) - set(parent_checks(subject)))
     if strange:
         return f"premise names {strange[0]!r}, which is no check of the parent"
     return None

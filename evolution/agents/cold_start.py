@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from evolution.agents import briefing
 from evolution.agents.answers import Extraction, Written
-from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.asking import GaveUp, Question, ask, make
 from evolution.agents.drafts import DraftTrials
 from evolution.agents.hands import tools_of
 from evolution.agents.means import Means
@@ -109,8 +109,6 @@ def write_solution(
 
 
 def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, ...] | str:
-    kept: list[tuple[SandboxFile, ...]] = []
-
     def files() -> tuple[SandboxFile, ...]:
         draft = bench.draft()
         foreign = [f.path for f in draft.changed if not f.path.startswith("solution/")]
@@ -119,17 +117,14 @@ def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, .
             raise DraftError(f"{changed} was changed: only files below solution/ may be added")
         return draft.changed
 
-    def check(answer: Written) -> str | None:
-        if answer.refusal:
-            return None
+    def written(_: Written) -> tuple[SandboxFile, ...] | str:
         try:
             found = files()
         except DraftError as error:
             return str(error)
         if not any(file.path == "solution/solve.sh" for file in found):
             return "there is no /bundle/solution/solve.sh"
-        kept.append(found)
-        return None
+        return found
 
     def draft() -> tuple[Bundle, tuple[SandboxFile, ...]]:
         try:
@@ -137,7 +132,7 @@ def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, .
         except BundleError as error:
             raise DraftError(f"{error.path}: {error.reason}") from None
 
-    answer = ask(
+    return make(
         means.models,
         Question(
             role=Role.COLD_START,
@@ -156,12 +151,9 @@ def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, .
                 trial=DraftTrials(bench, means.runner, draft, means.drafts),
             ),
             turns=means.turns.modify,
-            check=check,
         ),
         means.bounds,
+        written,
+        gave_up="no solution was written",
+        refused="no solution can be written",
     )
-    if isinstance(answer, GaveUp):
-        return f"no solution was written: {answer.reason}"
-    if answer.refusal:
-        return f"no solution can be written: {plain(answer.refusal)}"
-    return kept[-1]

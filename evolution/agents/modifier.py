@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from evolution.agents import briefing
 from evolution.agents.answers import Built
-from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.asking import Question, make
 from evolution.agents.assembling import (
     base_of,
     child_of,
@@ -26,7 +26,6 @@ from evolution.composition import artifacts_of, checks_path, is_composed
 from evolution.contracts import Mutation, Plan, Subject, Verdict
 from evolution.llm.calls import Role
 from evolution.operators.wrapping import parent_checks
-from evolution.plain_text import plain
 from evolution.prompts import prompt
 from sandbox.contracts import SandboxFile, tree_digest
 
@@ -87,12 +86,11 @@ class _Work:
     base: Bundle
     start: Bundle
     earlier: Mutation | None = None
-    last: tuple[Built, Draft] | None = None
 
     def done(self, place: str, evidence: Verdict | None) -> Mutation | str:
         """Ask the model; its child with all parts, or one line."""
         trials = DraftTrials(self.bench, self.means.runner, self._as_it_stands, self.means.drafts)
-        answer = ask(
+        return make(
             self.means.models,
             Question(
                 role=Role.MODIFIER,
@@ -102,16 +100,12 @@ class _Work:
                 answer=Built,
                 tools=tools_of(self.bench, trial=trials),
                 turns=self.means.turns.modify,
-                check=self._check,
             ),
             self.means.bounds,
+            self._made_of,
+            gave_up="the modifier gave up",
+            refused="the modifier cannot build it",
         )
-        if isinstance(answer, GaveUp):
-            return f"the modifier gave up: {answer.reason}"
-        if answer.refusal or self.last is None:
-            return f"the modifier cannot build it: {plain(answer.refusal)}"
-        built, draft = self.last
-        return mutation_of(self.subject, self.plan, built, draft)
 
     def _draft(self) -> Draft:
         """What the bundle differs in from the parent, whatever it was laid out as."""
@@ -137,17 +131,13 @@ class _Work:
         guess = Built(naive_without=[] if draft.naive else new)
         return child, naive_of(child, naive_edits(guess, draft))
 
-    def _check(self, answer: Built) -> str | None:
-        if answer.refusal:
-            return None
+    def _made_of(self, built: Built) -> Mutation | str:
         try:
             draft = self._draft()
         except DraftError as error:
             return str(error)
-        said = complaint(self.subject, self.plan, answer, draft)
-        if said is None:
-            self.last = answer, draft
-        return said
+        said = complaint(self.subject, self.plan, built, draft)
+        return said or mutation_of(self.subject, self.plan, built, draft)
 
     def _text(self, evidence: Verdict | None) -> str:
         subject, plan, bounds = self.subject, self.plan, self.means.bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evolution.agents import briefing
 from evolution.agents.answers import PairEdit, Proposal
-from evolution.agents.asking import GaveUp, Question, ask
+from evolution.agents.asking import Question, make
 from evolution.agents.language import language_complaint
 from evolution.agents.means import Means
 from evolution.agents.trimming import Bounds
@@ -30,18 +30,7 @@ def propose(
     findings: tuple[str, ...],
 ) -> Plan | str:
     """A plan in this direction, or one line that says why there is none."""
-    made: list[Plan] = []
-
-    def check(answer: Proposal) -> str | None:
-        if answer.refusal:
-            return None
-        plan = plan_of(answer, subject, direction, config, len(findings))
-        if isinstance(plan, str):
-            return plan
-        made.append(plan)
-        return None
-
-    answer = ask(
+    return make(
         means.models,
         Question(
             role=Role.PROPOSER,
@@ -50,15 +39,12 @@ def propose(
             text=_text(means.bounds, subject, direction, config, findings),
             answer=Proposal,
             turns=means.turns.propose,
-            check=check,
         ),
         means.bounds,
+        lambda answer: plan_of(answer, subject, direction, config, len(findings)),
+        gave_up="the proposer gave up",
+        refused="the proposer sees no step",
     )
-    if isinstance(answer, GaveUp):
-        return f"the proposer gave up: {answer.reason}"
-    if answer.refusal:
-        return f"the proposer sees no step: {plain(answer.refusal)}"
-    return made[-1]
 
 
 def _text(
