@@ -15,7 +15,14 @@ from evolution.harbor import harbor_digest
 from evolution.mutation_rates import mutation_rates
 from evolution.plain_text import plain
 from evolution.sequence import Pair, assumed_sequence
-from webapp.models import Environment, EnvironmentKind, EvolutionStep, Lineage, MeasuredTrial
+from webapp.models import (
+    Environment,
+    EnvironmentKind,
+    EvolutionRun,
+    EvolutionStep,
+    Lineage,
+    MeasuredTrial,
+)
 from webapp.services.difficulty import refresh_measured
 from webapp.services.events import append_event
 from webapp.store import load_bundle, load_packed, save_bundle, save_packed
@@ -81,14 +88,53 @@ def add_candidate(
     step: EvolutionStep, plan: Plan, mutation: Mutation, repair: int
 ) -> tuple[Environment, bool]:
     """Store a built child under the step's parent; (environment, whether it is new)."""
-    parent = step.parent
-    known = Environment.objects.filter(parent=parent, digest=mutation.child.digest).first()
+    demand = mutation.demand
+    live = [*step.parent.demands, msgspec.to_builtins(demand)]
+    return add_child(
+        step.parent,
+        mutation.child,
+        ("environment.built", f"{demand.title} ({demand.operator})"),
+        mutation=mutation,
+        run=step.run,
+        step=step,
+        kind=EnvironmentKind.EVOLVED,
+        title=demand.title,
+        why=demand.why,
+        sequence=msgspec.to_builtins(mutation.sequence),
+        demands=live,
+        demands_live=len(live),
+        direction=demand.direction,
+        aspect=demand.aspect,
+        effect=demand.effect,
+        effort=plan.effort,
+        operator=demand.operator,
+        notch=demand.notch,
+        repair=repair,
+    )
+
+
+def add_child(
+    parent: Environment,
+    bundle: Bundle,
+    told: tuple[str, str],
+    *,
+    title: str,
+    mutation: Mutation | None = None,
+    run: EvolutionRun | None = None,
+    step: EvolutionStep | None = None,
+    **fields: Any,
+) -> tuple[Environment, bool]:
+    """Store a bundle under its parent, one generation on; (environment, whether it is new).
+
+    `told` is the event's kind and text, `mutation` holds the parts that prove its demand. Raises
+    CorruptStore where the parent or the seed cannot be read.
+    """
+    known = Environment.objects.filter(parent=parent, digest=bundle.digest).first()
     if known is not None:
         return known, False
-    demand = mutation.demand
-    parts = save_packed(msgspec.json.encode(mutation))
-    rates = _rates(step, mutation.child)
-    live = [*parent.demands, msgspec.to_builtins(demand)]
+    parts = save_packed(msgspec.json.encode(mutation)) if mutation is not None else ""
+    fields |= {"parts_digest": parts, "change_rates": _rates(parent, bundle), **_content(bundle)}
+    kind, text = told
     with transaction.atomic():
         lineage = Lineage.objects.select_for_update().get(pk=parent.lineage_id)
         siblings = Environment.objects.filter(parent=parent).count()
@@ -97,39 +143,19 @@ def add_candidate(
             parent=parent,
             generation=parent.generation + 1,
             path=f"{parent.path}.{path_step(siblings)}",
-            kind=EnvironmentKind.EVOLVED,
-            name=parent.lineage.name,
-            title=demand.title[:300],
-            why=demand.why,
-            instruction=mutation.child.instruction,
+            name=lineage.name,
+            title=title[:300],
+            instruction=bundle.instruction,
             root_instruction=parent.root_instruction,
-            sequence=msgspec.to_builtins(mutation.sequence),
-            demands=live,
-            demands_live=len(live),
-            parts_digest=parts,
-            direction=demand.direction,
-            aspect=demand.aspect,
-            effect=demand.effect,
-            effort=plan.effort,
-            operator=demand.operator,
-            notch=demand.notch,
-            repair=repair,
-            run=step.run,
+            run=run,
             step=step,
-            change_rates=rates,
-            **_content(mutation.child),
+            **fields,
         )
         Lineage.objects.filter(pk=lineage.pk).update(
             node_count=F("node_count") + 1,
             max_generation=max(lineage.max_generation, environment.generation),
         )
-        append_event(
-            "environment.built",
-            f"{demand.title} ({demand.operator})",
-            environment=environment,
-            run=step.run,
-            step=step,
-        )
+        append_event(kind, text[:2000], environment=environment, run=run, step=step)
     return environment, True
 
 
@@ -173,14 +199,13 @@ def _content(bundle: Bundle) -> dict[str, Any]:
     }
 
 
-def _rates(step: EvolutionStep, child: Bundle) -> dict[str, dict[str, float]]:
-    parent = step.parent
-    root = parent
+def _rates(parent: Environment, child: Bundle) -> dict[str, dict[str, float]]:
+    before = root = load_bundle(parent)
     if not parent.is_seed:
-        root = Environment.objects.get(lineage_id=parent.lineage_id, parent=None)
+        root = load_bundle(Environment.objects.get(lineage_id=parent.lineage_id, parent=None))
     return {
-        "parent": msgspec.to_builtins(mutation_rates(load_bundle(parent), child)),
-        "root": msgspec.to_builtins(mutation_rates(load_bundle(root), child)),
+        "parent": msgspec.to_builtins(mutation_rates(before, child)),
+        "root": msgspec.to_builtins(mutation_rates(root, child)),
     }
 
 
