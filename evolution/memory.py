@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from evolution.contracts import Attempt, GateResult, GateStatus, Mutation, Plan, Verdict
-from sandbox.contracts import Outcome, TrialResult
+from evolution.gates.desk import MACHINERY
+from sandbox.contracts import TrialResult
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class MemoryLog:
     ) -> None:
         """See `TrialLog.record`."""
         self.count += 1
-        if result.outcome in (Outcome.INFRA_ERROR, Outcome.CANCELLED):
+        if result.outcome in MACHINERY:
             self.faults.append((solver, repetition, result))
         else:
             self.results[key, solver, repetition] = result

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Prefetch
 from django.shortcuts import get_object_or_404
 
+from evolution.gates.desk import MACHINERY
 from sandbox.contracts import Outcome
 from webapp.models import (
     DifficultyScore,
@@ -203,7 +204,7 @@ def trace_cost(trial: Trial) -> TraceCost | None:
         return None
     rows = Trial.objects.filter(
         verification=trial.verification_id, key=trial.key, is_traced=False
-    ).exclude(outcome__in=[Outcome.INFRA_ERROR, Outcome.CANCELLED])
+    ).exclude(outcome__in=MACHINERY)
     others = [s for s in rows.values_list("solver_seconds", flat=True) if s is not None]
     return TraceCost(trial.solver_seconds, median(others), len(others)) if others else None
 

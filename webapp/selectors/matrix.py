@@ -9,14 +9,13 @@ from typing import Any
 from django.db.models import F
 
 from evolution.contracts import GateStatus
+from evolution.gates.desk import MACHINERY
 from evolution.gates.policy import TABLE, Depth, Policy, Reach, reach
 from evolution.gates.versions import PROTOCOL_VERSION, version_of
-from sandbox.contracts import Outcome
 from webapp.lifecycle import TrialStatus
 from webapp.models import Environment, GateRecord, Trial, Verification
 from webapp.selectors.detail import light_trials
 
-_SPOILED = (Outcome.INFRA_ERROR, Outcome.CANCELLED)
 _ORDER = (GateStatus.FAILED, GateStatus.INCONCLUSIVE, GateStatus.PASSED)
 
 
@@ -143,7 +142,7 @@ def _trials(verification: Verification, records: Sequence[GateRecord]) -> list[T
     sources = {record.source_id for record in records if record.source_id}
     rows = light_trials().filter(verification__in=[verification.pk, *sources])
     return sorted(
-        rows.order_by("id"), key=lambda trial: (trial.outcome in _SPOILED, trial.repetition)
+        rows.order_by("id"), key=lambda trial: (trial.outcome in MACHINERY, trial.repetition)
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from evolution.difficulty import policy_free
 from evolution.difficulty.posterior import pass_rate
+from evolution.gates.desk import MACHINERY
 from evolution.sequence import Pair
 from webapp.models import (
     DifficultyScore,
@@ -17,7 +18,7 @@ from webapp.models import (
     MeasuredTrial,
     Verification,
 )
-from webapp.services.trials import SPOILED, unpack_result
+from webapp.services.trials import unpack_result
 from webapp.store import load_bundle
 
 
@@ -26,7 +27,7 @@ def store_scores(environment: Environment, verification: Verification) -> None:
     _store(environment, Measure.DEMANDS, float(environment.demands_live))
     row = (
         verification.trials.filter(solver__startswith="oracle")
-        .exclude(outcome__in=SPOILED)
+        .exclude(outcome__in=MACHINERY)
         .order_by("repetition")
         .first()
     )

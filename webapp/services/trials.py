@@ -8,6 +8,7 @@ import msgspec
 import zstandard
 from django.db import IntegrityError, transaction
 
+from evolution.gates.desk import MACHINERY
 from evolution.plain_text import plain
 from sandbox.choice import is_followed
 from sandbox.contracts import Outcome, TrialResult
@@ -21,9 +22,6 @@ _STATUS = {
     Outcome.INFRA_ERROR: TrialStatus.ERRORED,
     Outcome.CANCELLED: TrialStatus.CANCELLED,
 }
-
-SPOILED = (Outcome.INFRA_ERROR, Outcome.CANCELLED)
-"""Outcomes that say nothing of the environment, and are never recalled."""
 
 
 def record_trial(
@@ -72,7 +70,7 @@ def recall_trial(
         Trial.objects.filter(
             verification=verification, solver=solver, repetition=repetition, key=key
         )
-        .exclude(outcome__in=SPOILED)
+        .exclude(outcome__in=MACHINERY)
         .only("record")
         .first()
     )

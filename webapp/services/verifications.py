@@ -10,6 +10,7 @@ from django.db.models import Count, Max, QuerySet, Sum
 from django.utils import timezone
 
 from evolution.contracts import Evidence, GateResult, GateStatus, Verdict
+from evolution.gates.desk import MACHINERY
 from evolution.gates.protocol import PROTOCOL_VERSION, Depth
 from webapp import dispatch
 from webapp.lifecycle import ReviewStatus, TrialStatus, VerificationStatus
@@ -17,7 +18,6 @@ from webapp.models import Environment, GateRecord, Trial, Verification
 from webapp.models.trial import ALL_GATES
 from webapp.services import transitions
 from webapp.services.difficulty import store_scores
-from webapp.services.trials import SPOILED
 
 _STATUS_OF_VERDICT = {
     GateStatus.PASSED: VerificationStatus.VALID,
@@ -166,7 +166,7 @@ def record_verdict(verification: Verification, verdict: Verdict) -> None:
 
 def _backends(verification: Verification) -> str:
     """What ran the trials that count, joined; those of earlier answers, where none was run."""
-    counted = verification.trials.exclude(outcome__in=SPOILED)
+    counted = verification.trials.exclude(outcome__in=MACHINERY)
     names = [*_names(counted)] or [*_names(verification.trials.all())]
     sources = verification.gates.exclude(source=None).values_list("source__backend", flat=True)
     for source in sources.distinct():
