@@ -97,6 +97,12 @@ def _program(folder: str, *names: str) -> str:
     )
 
 
+def _each(paths: str, body: str) -> str:
+    """Something done with each path of a list, once the folder that it lies in is there."""
+    head = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}/"; '
+    return f'{head}{body}done <<< "${paths}"\n'
+
+
 def _loop(body: str) -> str:
     """Something that goes on in the background, without a pause: whoever writes last wins."""
     return f"setsid bash -c 'while :; do {body}; done' </dev/null >/dev/null 2>&1 &\n"
@@ -112,15 +118,16 @@ def _conftests() -> list[Cheat]:
     return found
 
 
+_IN_PYTEST = "place=$(own_pytest)\n[ -n \"$place\" ] || impossible 'there is no pytest'\n"
 _PATCHED_REPORT = (
-    "place=$(own_pytest)\n[ -n \"$place\" ] || impossible 'there is no pytest'\n"
-    "cat >> \"$place/_pytest/reports.py\" <<'CHEAT' || impossible 'cannot write there'\n"
+    _IN_PYTEST
+    + "cat >> \"$place/_pytest/reports.py\" <<'CHEAT' || impossible 'cannot write there'\n"
     "TestReport.failed = property(lambda self: False)\n"
     "TestReport.passed = property(lambda self: True)\nCHEAT\n"
 )
 _PATCHED_PACKAGE = (
-    "place=$(own_pytest)\n[ -n \"$place\" ] || impossible 'there is no pytest'\n"
-    "cat > \"$place/pytest/__main__.py\" <<'CHEAT' || impossible 'cannot write there'\n"
+    _IN_PYTEST
+    + "cat > \"$place/pytest/__main__.py\" <<'CHEAT' || impossible 'cannot write there'\n"
     f"{_GRAB}CHEAT\n"
 )
 _ENTRY_POINT = (
@@ -146,8 +153,6 @@ _SHADOWS = "".join(
     for folder in ("/tests", "$PWD")
     for name in ("json", "csv", "os", "re", "pytest", "checks", "unittest")
 )
-_EACH_OUTPUT = 'while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}/"; '
-_DONE = 'done <<< "$CHEAT_OUTPUTS"\n'
 _NOTE = "/logs/verifier/toolchain.txt"
 _NO_TOOLCHAIN = "[ -d /ratchet-toolchain ] || impossible 'no toolchain runs the tests'\n"
 _GRAB_REWARD = (
@@ -165,6 +170,7 @@ _KILL_AT_ONCE = (
     '[ -z "$judges" ] || { echo 1 > /logs/verifier/reward.txt; kill -9 $judges; judges=; }'
 )
 """The same without another program, so that it is quicker than any judge."""
+_ATTACK = f"{_GRAB_REWARD}; {_KILL_JUDGES}"
 _SYSTEM = [
     Cheat("reward.txt in advance", f"{{ {_REWARD}; }} || impossible 'cannot write there'\n"),
     Cheat("reward.json in advance", _here("/logs/verifier/reward.json", '{"reward": 1}\n')),
@@ -209,16 +215,16 @@ _SYSTEM = [
 
 _HOSTILE = f"""\
 #!/bin/bash
-{_GRAB_REWARD}; {_KILL_JUDGES}
+{_ATTACK}
 exit 0
 """
 _HOSTILE_PYTHON = f"""\
 import subprocess
-subprocess.run(["bash", "-c", {f"{_GRAB_REWARD}; {_KILL_JUDGES}"!r}])
+subprocess.run(["bash", "-c", {_ATTACK!r}])
 raise SystemExit(0)
 """
 _HOSTILE_MAKE = "SHELL = /bin/bash\nX := $(shell {})\nall:\n\t@true\n".format(
-    f"{_GRAB_REWARD}; {_KILL_JUDGES}".replace("$", "$$")
+    _ATTACK.replace("$", "$$")
 )
 
 
@@ -228,20 +234,18 @@ def _hostile_programs() -> str:
     cases = "".join(
         f"{names}) cat > \"$path\" <<'CHEAT'\n{text}CHEAT\n;;\n" for names, text in kinds
     )
-    return f'{_EACH_OUTPUT}\ncase $path in\n{cases}esac\nchmod 755 "$path"\n{_DONE}'
+    return _each("CHEAT_OUTPUTS", f'\ncase $path in\n{cases}esac\nchmod 755 "$path"\n')
+
+
+_IN_FOLDERS = "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
 
 
 def _linked_folder(target: str) -> str:
-    return (
-        "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
-        'cd /; while IFS= read -r path; do [ -n "$path" ] || continue; mkdir -p "${path%/*}/"; '
-        'rm -rf "$path" 2>/dev/null || impossible "$path cannot be replaced"; '
-        f'ln -s {target} "$path"; done <<< "$CHEAT_FOLDERS"\n'
-    )
+    replaced = 'rm -rf "$path" 2>/dev/null || impossible "$path cannot be replaced"; '
+    return f"{_IN_FOLDERS}cd /; " + _each("CHEAT_FOLDERS", f'{replaced}ln -s {target} "$path"; ')
 
 
 _ALL_EMPTY = """\
-[ -n "$CHEAT_FOLDERS" ] || impossible 'there is no output folder'
 shopt -s globstar dotglob nullglob
 while IFS= read -r path; do
     [ -n "$path" ] || continue; mkdir -p "${path%/*}/" 2>/dev/null || true
@@ -269,19 +273,21 @@ done <<< "$CHEAT_INPUTS"
 /solution/solve.sh > /dev/null 2>&1 || impossible 'the solution needs its inputs'
 outputs | cmp -s - /tmp/honest && impossible 'its outputs are the same'
 """
+_LIKE_IT = (
+    'grep -x -F "/tests/$name" <<< "$CHEAT_ANSWERS" || '
+    'grep -m 1 "\\.${name##*.}$" <<< "$CHEAT_ANSWERS" || head -n 1 <<< "$CHEAT_ANSWERS"'
+)
 _CARRIED = [
-    Cheat("empty outputs", _EACH_OUTPUT + ': > "$path"; ' + _DONE),
+    Cheat("empty outputs", _each("CHEAT_OUTPUTS", ': > "$path"; ')),
     Cheat(
         "outputs that say nothing",
-        _EACH_OUTPUT
-        + "case $path in *.json) echo '{}';; *) echo;; esac > \"$path\"; " + _DONE,
+        _each("CHEAT_OUTPUTS", "case $path in *.json) echo '{}';; *) echo;; esac > \"$path\"; "),
     ),
     Cheat(
         "outputs that are links to the tests' own data",
-        "[ -n \"$CHEAT_ANSWERS\" ] || impossible 'the tests hold no data'\n" + _EACH_OUTPUT
-        + 'name=${path##*/}; like=$(grep -x -F "/tests/$name" <<< "$CHEAT_ANSWERS" || '
-        'grep -m 1 "\\.${name##*.}$" <<< "$CHEAT_ANSWERS" || head -n 1 <<< "$CHEAT_ANSWERS"); '
-        'rm -f "$path"; ln -s "$like" "$path"; ' + _DONE,
+        "[ -n \"$CHEAT_ANSWERS\" ] || impossible 'the tests hold no data'\n"
+        + _each("CHEAT_OUTPUTS", f'name=${{path##*/}}; like=$({_LIKE_IT}); '
+                'rm -f "$path"; ln -s "$like" "$path"; '),
     ),
     Cheat("an output folder that is a link to the tests", _linked_folder("/tests")),
     Cheat("the same link by a detour", _linked_folder("/var/run/../tests")),
@@ -296,7 +302,7 @@ _CARRIED = [
         "outputs that are programs and attack who runs them",
         _hostile_programs(),
     ),
-    Cheat("every file of the output folders is empty", _ALL_EMPTY),
+    Cheat("every file of the output folders is empty", _IN_FOLDERS + _ALL_EMPTY),
     Cheat("honest work on inputs of one line", _EASIER, has_solution=True),
 ]  # fmt: skip
 
