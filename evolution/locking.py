@@ -117,16 +117,13 @@ def locked(bundle: Bundle, lock: Lock = Lock.TIGHT, *, ends_processes: bool = Tr
         raise BundleError(TEST, reason)
     file = bundle.by_path[TEST]
     head, _, rest = file.data.decode().partition("\n")
-    parts = [MARK, _PATH.rstrip()]
-    parts += [_END.rstrip()] if ends_processes else []
-    parts += [_CLEAR.rstrip(), _LINKS.rstrip(), _PYTHON.rstrip()]
+    prelude = f"{MARK}\n{_PATH}{_END if ends_processes else ''}{_CLEAR}{_LINKS}{_PYTHON}"
     if execution.preamble(bundle) is None:  # the toolchain keeps pytest apart by itself
-        parts.append(_PYTEST.format(options=_options(bundle, rest)).rstrip())
+        prelude += _PYTEST.format(options=_options(bundle, rest))
         if lock is Lock.TIGHT:
-            parts.append(_LAUNCH.rstrip())
+            prelude += _LAUNCH
             rest = _EXEC.sub(r"\1", rest)
-    text = "\n".join([head, *parts, rest])
-    changed = bundle.with_files([replace(file, data=text.encode())])
+    changed = bundle.with_files([replace(file, data=f"{head}\n{prelude}{rest}".encode())])
     if not ends_processes or execution.task_config(bundle).is_separate:
         return changed
     return with_config(changed, {("metadata", "ratchet", "ends_processes"): True})
