@@ -182,14 +182,14 @@ def unproved_checks(case: Case, tally: Tally, parts: list[TrialResult]) -> dict[
 
 def judge(case: Case, tally: Tally, parts: list[TrialResult]) -> GateResult:
     """The gate's answer from all that was judged."""
-    judged, killed = len(tally.judged), len(tally.killed)
-    counted = judged - len(tally.apart)
+    judged, killed, apart = len(tally.judged), len(tally.killed), len(tally.apart)
+    counted = judged - apart
     bound = lower_bound(killed, counted, CONFIDENCE) if counted else 0.0
     figures = {
         "judged": float(judged),
         "noticed": float(killed),
         "score_at_least": round(bound, 4),
-        "program_survivors": float(len(tally.apart)),
+        "program_survivors": float(apart),
         "equivalent": float(tally.equivalent),
         "repeated": float(tally.repeated),
         "without_result": float(tally.without_result),
@@ -198,8 +198,8 @@ def judge(case: Case, tally: Tally, parts: list[TrialResult]) -> GateResult:
     figures["silent_checks"] = float(sum(row.result == SILENT for row in matrix))
     evidence = [*_survivors(tally), *matrix, *_noticed(tally)]
     score = f"{killed} of {counted} mutants noticed, at least {bound:.0%} with 90 % confidence"
-    if tally.apart:
-        score += f" ({len(tally.apart)} of program text apart, which may mean the same)"
+    if apart:
+        score += f" ({apart} of program text apart, which may mean the same)"
     if judged < case.config.mutant_count:
         if tally.without_result:
             reason = f"only {judged} mutants gave a result, {tally.without_result} did not"
