@@ -15,7 +15,6 @@ from evolution.bundle import Bundle
 from evolution.contracts import StepConfig, StepResult, Subject
 from evolution.directions import Direction, Effort
 from evolution.engine import evolve_step
-from evolution.gates.case import Policy
 from evolution.gates.protocol import Depth, verify_bundle
 from evolution.llm.calls import BudgetStop, CallLog, CallOutcome
 from evolution.llm.endpoints import ModelConfigError
@@ -25,7 +24,7 @@ from sandbox.base import TrialRunner
 from webapp.adapters.calls import DatabaseCallLog
 from webapp.adapters.journal import DatabaseGateMemory, DatabaseJournal, DatabaseTrialLog
 from webapp.lifecycle import RunStatus, VerificationStatus
-from webapp.models import Environment, EnvironmentKind, EvolutionStep, Verification
+from webapp.models import Environment, EvolutionStep, Verification
 from webapp.services import leases, runs, steps, verifications
 from webapp.services.calls import Place
 from webapp.services.environments import load_mutation, load_subject
@@ -106,7 +105,7 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
             parent=_compared_with(environment),
             depth=Depth(verification.depth),
             others=_elder_siblings(environment),
-            policy=_policy(environment),
+            policy=environment.policy,
             memory=DatabaseGateMemory(verification),
         )
     try:
@@ -124,12 +123,6 @@ def _compared_with(environment: Environment) -> Subject | None:
     if environment.parent is None or environment.is_revision:
         return None
     return load_subject(environment.parent)
-
-
-def _policy(environment: Environment) -> Policy:
-    """By where it came from: a revision of what was imported is still somebody else's work."""
-    is_imported = environment.kind == EnvironmentKind.IMPORTED
-    return Policy.IMPORTED if is_imported else Policy.MADE
 
 
 def _party(environment: Environment) -> str:

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from evolution.directions import Aspect, Direction, Effect, Effort
+from evolution.gates.policy import Policy
 from webapp.lifecycle import ReviewStatus, VerificationStatus
 
 
@@ -186,6 +187,11 @@ class Environment(models.Model):
     def is_revision(self) -> bool:
         """Whether this is its parent put right: a child without direction and demand."""
         return self.parent_id is not None and not (self.direction or self.parts_digest)
+
+    @property
+    def policy(self) -> Policy:
+        """By where it came from: a revision of what was imported is still somebody else's work."""
+        return Policy.IMPORTED if self.kind == EnvironmentKind.IMPORTED else Policy.MADE
 
     @property
     def is_seed(self) -> bool:

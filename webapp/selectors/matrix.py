@@ -10,7 +10,7 @@ from django.db.models import F
 
 from evolution.contracts import GateStatus
 from evolution.gates.desk import MACHINERY
-from evolution.gates.policy import TABLE, Depth, Policy, Reach, reach
+from evolution.gates.policy import TABLE, Depth, asked
 from evolution.gates.versions import PROTOCOL_VERSION, version_of
 from webapp.lifecycle import TrialStatus
 from webapp.models import Environment, GateRecord, Trial, Verification
@@ -167,8 +167,7 @@ def matrix_of(
 
 def _why_not(environment: Environment, verification: Verification, gate: str) -> str:
     """Why a gate gave no answer."""
-    policy = Policy.IMPORTED if environment.is_seed else Policy.MADE
-    if reach(gate, policy, Depth(verification.depth)) is Reach.NOT_RUN:
+    if gate not in asked(environment.policy, Depth(verification.depth)):
         return "asked in the full protocol only"
     if verification.status in (TrialStatus.QUEUED, TrialStatus.RUNNING):
         return "not answered yet"
@@ -195,10 +194,8 @@ def answered_of(environment: Environment, verification: Verification) -> Answere
     """How far it is; None when it has ended."""
     if verification.status not in (TrialStatus.QUEUED, TrialStatus.RUNNING):
         return None
-    policy = Policy.IMPORTED if environment.is_seed else Policy.MADE
-    depth = Depth(verification.depth)
-    asked = sum(reach(gate, policy, depth) is not Reach.NOT_RUN for gate in TABLE)
-    return Answered(verification.gates.count(), asked)
+    of = asked(environment.policy, Depth(verification.depth))
+    return Answered(verification.gates.count(), len(of))
 
 
 def matrix_as_json(verification: Verification) -> dict[str, Any]:
