@@ -146,10 +146,8 @@ def _given_before(step: EvolutionStep) -> tuple[tuple[str, Bundle], ...]:
 
     Children of other runs are no rivals: the same run again makes the same children.
     """
-    before = EvolutionStep.objects.filter(
-        run=step.run, parent=step.parent, child__isnull=False
-    ).exclude(pk=step.pk)
-    return _valid_ones(Environment.objects.filter(pk__in=before.values("child")))
+    before = steps.given_before(step).values("child")
+    return _valid_ones(Environment.objects.filter(pk__in=before))
 
 
 def _valid_ones(rows: QuerySet[Environment]) -> tuple[tuple[str, Bundle], ...]:

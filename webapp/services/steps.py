@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from evolution.contracts import StepEnd, StepResult
@@ -97,10 +97,13 @@ def _excuse(step: EvolutionStep, line: str, wait_seconds: float) -> None:
 
 def step_operators(step: EvolutionStep) -> tuple[str, ...]:
     """Operators that accepted siblings of the child to be made have used already."""
-    rows = EvolutionStep.objects.filter(
-        run=step.run, parent=step.parent, child__isnull=False
-    ).exclude(pk=step.pk)
-    return tuple(sorted(set(rows.values_list("child__operator", flat=True))))
+    return tuple(sorted(set(given_before(step).values_list("child__operator", flat=True))))
+
+
+def given_before(step: EvolutionStep) -> QuerySet[EvolutionStep]:
+    """The other steps of this run that have given the step's parent a child."""
+    rows = EvolutionStep.objects.filter(run=step.run, parent=step.parent, child__isnull=False)
+    return rows.exclude(pk=step.pk)
 
 
 def _line(result: StepResult) -> str:
