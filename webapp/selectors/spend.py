@@ -98,13 +98,8 @@ def _spend(name: str, row: dict[str, Any]) -> Spend:
     )
 
 
-def spend_of(rows: QuerySet[ModelCall], name: str = "all") -> Spend:
-    """What these calls took together."""
-    return _spend(name, rows.aggregate(**_FIGURES))
-
-
 def spend_by_role(rows: QuerySet[ModelCall]) -> tuple[Spend, ...]:
-    """The same, role by role, in the order in which roles play."""
+    """What these calls took, role by role, in the order in which roles play."""
     counted: Any = rows.values("role").annotate(**_FIGURES).order_by()
     found = {row["role"]: row for row in counted}
     return tuple(_spend(role.value, found[role.value]) for role in Role if role.value in found)
@@ -124,13 +119,14 @@ def run_spend(run: EvolutionRun) -> RunSpend | None:
     )
     return RunSpend(
         roles=roles,
-        total=_total(roles),
+        total=total_of(roles),
         faults=tuple(faults),
         accepted=run.steps.filter(child__verification=VerificationStatus.VALID).count(),
     )
 
 
-def _total(roles: tuple[Spend, ...]) -> Spend:
+def total_of(roles: tuple[Spend, ...]) -> Spend:
+    """What all roles took together."""
     return Spend(
         "all",
         sum(s.calls for s in roles),

@@ -23,14 +23,14 @@ def making(request: Request, pk: int) -> HttpResponseBase:
     words = _words(request)
     after = read_key(request.GET, "after")
     entries, more = transcripts.story_page(shown, words=words, after=after)
-    rows = transcripts.story_calls(shown)
+    roles = spend.spend_by_role(transcripts.story_calls(shown))
     context = frame(shown, "making") | {
         "entries": entries,
         "more": more,
         "words": words,
         "is_first": after is None,
-        "total": spend.spend_of(rows),
-        "roles": spend.spend_by_role(rows),
+        "total": spend.total_of(roles),
+        "roles": roles,
     }
     return answer(request, "webapp/environment_making.html", context)
 
