@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from evolution.trajectories import Step, cast_text, read_trajectory
 from webapp.models import MeasuredTrial
 from webapp.presentation.text import Excerpt, excerpt
-from webapp.selectors.transcripts import PART_CAP, PART_LINES, Said
+from webapp.selectors.transcripts import Said, spoken
 from webapp.store import CorruptStore, load_packed
 
 STEP_CAP = 300
@@ -73,22 +73,16 @@ def _parts(step: Step) -> tuple[Said, ...]:
     is_agent = step.source == "agent"
     found = []
     if step.thought:
-        found.append(_said("thinks", "thought", step.thought))
+        found.append(spoken("thinks", "thought", step.thought))
     if step.message:
         found.append(
-            _said(
+            spoken(
                 "answer" if is_agent else step.source, "own" if is_agent else "user", step.message
             )
         )
     for action in step.actions:
         if action.tool or action.arguments:
-            found.append(_said(f"calls {action.tool}".strip(), "own", action.arguments))
+            found.append(spoken(f"calls {action.tool}".strip(), "own", action.arguments))
         if action.observation:
-            found.append(_said("result", "tool", action.observation))
+            found.append(spoken("result", "tool", action.observation))
     return tuple(found)
-
-
-def _said(label: str, tone: str, text: str) -> Said:
-    shown = excerpt(text, cap=PART_CAP, lines=PART_LINES)
-    is_long = shown.text.count("\n") > 14 or len(shown.text) > 1_200
-    return Said(label, tone, shown.text, shown.cut, is_long)

@@ -170,21 +170,22 @@ _LABELS = {
 
 
 def _said(one: Utterance, *, is_whole: bool) -> Said:
-    cap, lines = (WHOLE_CAP, WHOLE_LINES) if is_whole else (PART_CAP, PART_LINES)
-    shown: Excerpt = excerpt(one.text, cap=cap, lines=lines)
     label = _LABELS[one.speaker]
     if one.is_call:
         label = "calls"
     if one.is_thought:
         label = "thinks"
     is_own = one.speaker is Speaker.MODEL and not one.is_thought
-    return Said(
-        label=f"{label} {one.tool}".strip(),
-        tone="own" if is_own else one.speaker.value,
-        text=shown.text,
-        cut=shown.cut,
-        is_long=shown.text.count("\n") > 14 or len(shown.text) > 1_200,
-    )
+    tone = "own" if is_own else one.speaker.value
+    return spoken(f"{label} {one.tool}".strip(), tone, one.text, is_whole=is_whole)
+
+
+def spoken(label: str, tone: str, text: str, *, is_whole: bool = False) -> Said:
+    """A part of a conversation, cut to what a page shows of it."""
+    cap, lines = (WHOLE_CAP, WHOLE_LINES) if is_whole else (PART_CAP, PART_LINES)
+    shown: Excerpt = excerpt(text, cap=cap, lines=lines)
+    is_long = shown.text.count("\n") > 14 or len(shown.text) > 1_200
+    return Said(label, tone, shown.text, shown.cut, is_long)
 
 
 def get_call(pk: int) -> ModelCall:
