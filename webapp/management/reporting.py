@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 from django.db.models import Q, QuerySet
 
+from evolution.llm.budget import Limits
 from evolution.plain_text import plain
 from sandbox.choice import SandboxChoice
 from webapp.lifecycle import RunStatus
@@ -62,6 +64,18 @@ def add_sandbox_option(parser: ArgumentParser) -> None:
         default="",
         help="how sandboxes are run (default: RATCHET_SANDBOX, else auto)",
     )
+
+
+def add_budget_options(parser: ArgumentParser, seconds: str) -> None:
+    """`--budget-…`: what models may take; `seconds` says in a word or two which ones count."""
+    parser.add_argument("--budget-usd", type=float, metavar="X", help="hard stop, all calls")
+    parser.add_argument("--budget-tokens", type=int, metavar="N", help="in and out together")
+    parser.add_argument("--budget-seconds", type=float, metavar="S", help=seconds)
+
+
+def given_budget(options: Mapping[str, Any]) -> Limits:
+    """The limits that were given by those options."""
+    return Limits(options["budget_usd"], options["budget_tokens"], options["budget_seconds"])
 
 
 def find_environments(names: Sequence[str]) -> QuerySet[Environment]:

@@ -13,13 +13,18 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evolution.directions import Direction, Effort
-from evolution.llm.budget import Limits
 from evolution.llm.endpoints import ModelConfigError
 from webapp import dispatch, wiring
 from webapp.adapters import inline
 from webapp.lifecycle import PauseReason, RunStatus
 from webapp.management.hardening import harden_all
-from webapp.management.reporting import ProgressLine, find_environments, format_table
+from webapp.management.reporting import (
+    ProgressLine,
+    add_budget_options,
+    find_environments,
+    format_table,
+    given_budget,
+)
 from webapp.models import EvolutionRun, Lineage
 from webapp.selectors.summary import summarize_run
 from webapp.services import budgets, runs
@@ -52,9 +57,7 @@ class Command(BaseCommand):
         parser.add_argument("--direction", action="append", choices=[d.value for d in Direction])
         parser.add_argument("--effort", choices=[e.value for e in Effort], default="low")
         parser.add_argument("--author", choices=runs.AUTHORS, default=runs.PROCEDURAL)
-        parser.add_argument("--budget-usd", type=float, metavar="X", help="hard stop, all calls")
-        parser.add_argument("--budget-tokens", type=int, metavar="N", help="in and out together")
-        parser.add_argument("--budget-seconds", type=float, metavar="S", help="of the run at work")
+        add_budget_options(parser, "of the run at work")
         parser.add_argument("--queue", action="store_true", help="let the workers do it")
         other = parser.add_mutually_exclusive_group()
         other.add_argument(
@@ -117,7 +120,7 @@ class Command(BaseCommand):
             "directions": [Direction(value) for value in options["direction"] or []],
             "effort": Effort(options["effort"]),
             "author": options["author"],
-            "budget": _budget(options),
+            "budget": given_budget(options),
         }
         if options["author"] == runs.LLM:
             self._forecast(arguments)
@@ -126,7 +129,7 @@ class Command(BaseCommand):
     def _resume(self, options: dict[str, Any]) -> EvolutionRun:
         """Go on with a run; what is given of a budget takes the place of what it had."""
         run = _run(options["resume"])
-        given, before = _budget(options), budgets.budget_of(run)
+        given, before = given_budget(options), budgets.budget_of(run)
         budget = replace(before, **{k: v for k, v in asdict(given).items() if v is not None})
         if run.status == RunStatus.RUNNING:  # whoever worked on it was killed, or works
             if not given.is_open:
@@ -182,10 +185,6 @@ def _run(pk: int) -> EvolutionRun:
     if run is None:
         raise CommandError(f"no run {pk}; see /runs/")
     return run
-
-
-def _budget(options: dict[str, Any]) -> Limits:
-    return Limits(options["budget_usd"], options["budget_tokens"], options["budget_seconds"])
 
 
 def _silence(options: dict[str, Any]) -> AbstractContextManager[None]:

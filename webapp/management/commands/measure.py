@@ -13,11 +13,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from evolution.difficulty.posterior import pass_rate
-from evolution.llm.budget import Limits
 from evolution.llm.calls import BudgetStop, ModelUnavailable, StepBudgetStop
 from evolution.llm.endpoints import ModelConfigError
 from evolution.plain_text import plain
-from webapp.management.reporting import add_sandbox_option, find_environments, format_table
+from webapp.management.reporting import (
+    add_budget_options,
+    add_sandbox_option,
+    find_environments,
+    format_table,
+    given_budget,
+)
 from webapp.models import Environment, MeasuredTrial, Solver
 from webapp.services import attempts, budgets
 from webapp.services.errors import InvalidInput
@@ -47,9 +52,7 @@ class Command(BaseCommand):
             "--solver", choices=["llm"], default="llm", help="the terminal agent with the model"
         )
         parser.add_argument("--attempts", type=int, default=3, help="new ones per environment")
-        parser.add_argument("--budget-usd", type=float, metavar="X", help="hard stop, all calls")
-        parser.add_argument("--budget-tokens", type=int, metavar="N", help="in and out together")
-        parser.add_argument("--budget-seconds", type=float, metavar="S", help="by the wall")
+        add_budget_options(parser, "by the wall")
         add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
@@ -57,7 +60,7 @@ class Command(BaseCommand):
         """Measure and print; status 0 only when every attempt was made."""
         if not 1 <= options["attempts"] <= 1_000:
             raise CommandError("--attempts must be between 1 and 1000")
-        budget = Limits(options["budget_usd"], options["budget_tokens"], options["budget_seconds"])
+        budget = given_budget(options)
         wanted = list(find_environments(options["environments"]))
         try:
             budgets.check_budget(budget)
