@@ -48,13 +48,15 @@ class Command(BaseCommand):
                 self.stderr.write(f"{path}:{row.line}: {row.reason}")
             else:
                 accepted.append(row)
-        count = measurements.import_trials(accepted, source=path.name)
+        self._tell(measurements.import_trials(accepted, source=path.name), refused)
+        if refused:
+            raise CommandError(f"{refused} lines refused; see above")
+
+    def _tell(self, count: measurements.ImportCount, refused: int) -> None:
         self.stdout.write(
             f"{count.stored} stored, {count.known} known before, {refused} refused; "
             f"{count.matched} belong to environments that are here"
         )
-        if refused:
-            raise CommandError(f"{refused} lines refused; see above")
 
     def _import_jobs(self, path: Path) -> None:
         """Harbor's trials below a folder, each with its trajectory and cast."""
@@ -72,10 +74,7 @@ class Command(BaseCommand):
                 yield trial
 
         count = attempts.import_jobs(accepted())
-        self.stdout.write(
-            f"{count.stored} stored, {count.known} known before, {refused} refused; "
-            f"{count.matched} belong to environments that are here"
-        )
+        self._tell(count, refused)
         if refused:
             raise CommandError(f"{refused} trials refused; see above")
         if not count.stored + count.known:
