@@ -10,12 +10,11 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from evolution.gates.protocol import Depth
 from evolution.hardening import Hardening
-from webapp import dispatch, wiring
-from webapp.adapters import work
+from webapp import wiring
 from webapp.adapters.hardening import harden_environment
 from webapp.management.reporting import find_environments, format_table
+from webapp.management.verifying import verify_here
 from webapp.models import Environment
-from webapp.services import leases, verifications
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +67,6 @@ def _cells(rows: list[Row]) -> list[list[object]]:
 def _hardened(environment: Environment) -> Row:
     child, found = harden_environment(environment, wiring.runner("a person"))
     if child is not None:
-        _verify(child)
+        verify_here(child, Depth.FULL)  # so that its matrix shows every cheat beside the parent's
         child.refresh_from_db()
     return Row(environment, child, found)
-
-
-def _verify(child: Environment) -> None:
-    """In full, so that its matrix shows every cheat beside the parent's."""
-    with dispatch.muted():
-        verification = verifications.open_verification(child, depth=Depth.FULL)
-        try:
-            work.work_on_verification(verification.pk, wiring.runner, wiring.worker_name())
-        finally:
-            leases.give_up(verification, "the command that verified it met an error")

@@ -14,7 +14,7 @@ from evolution.llm.budget import Limits
 from evolution.plain_text import plain
 from sandbox.choice import SandboxChoice
 from webapp.lifecycle import RunStatus
-from webapp.models import Environment, EvolutionRun, Verification
+from webapp.models import Environment, EvolutionRun, Import, Verification
 from webapp.selectors.findings import Severity, count_by_severity, findings
 
 REASON_WIDTH = 140
@@ -94,6 +94,14 @@ def find_environments(names: Sequence[str]) -> QuerySet[Environment]:
             raise CommandError(f"no environment {name!r}: give an id, a digest, or a name")
         wanted |= found
     return Environment.objects.filter(wanted).order_by("pk")
+
+
+def find_import(number: int) -> Import:
+    """The import of that number. Raises CommandError when there is none."""
+    batch = Import.objects.filter(pk=number).first()
+    if batch is None:
+        raise CommandError(f"no import {number}; the page /imports/ lists them")
+    return batch
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

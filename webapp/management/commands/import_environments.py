@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evolution.reading import Found, Refusal, find_bundles
-from webapp.management.reporting import format_findings, format_table
-from webapp.models import Import, ImportEntry
+from webapp.management.reporting import find_import, format_findings, format_table
+from webapp.models import ImportEntry
 from webapp.selectors.imports import funnel_of, verdicts_of
 from webapp.services import imports, verifications
 
@@ -75,9 +75,7 @@ class Command(BaseCommand):
 
     def _report(self, number: int) -> None:
         """The funnel, and the findings so far, the gravest first."""
-        batch = Import.objects.filter(pk=number).first()
-        if batch is None:
-            raise CommandError(f"no import {number}; the page /imports/ lists them")
+        batch = find_import(number)
         rows = [[stage.label, stage.count, stage.lost] for stage in funnel_of(batch)]
         self.stdout.write("\n" + format_table([f"import {batch.pk}", "n", ""], rows))
         if said := format_findings(verdicts_of(batch)):

@@ -13,15 +13,13 @@ from django.db import connection
 
 from evolution.gates.protocol import GATES, Depth
 from evolution.plain_text import plain
-from webapp import dispatch, wiring
-from webapp.adapters import work
 from webapp.management.matrix_text import format_matrices, format_matrix
-from webapp.management.reporting import add_sandbox_option, find_environments
-from webapp.models import Environment, Import, Verification
+from webapp.management.reporting import add_sandbox_option, find_environments, find_import
+from webapp.management.verifying import verify_here
+from webapp.models import Environment, Verification
 from webapp.models.trial import ALL_GATES
 from webapp.selectors.imports import environments_of
 from webapp.selectors.matrix import matrix_as_json
-from webapp.services import leases, verifications
 
 EXAMPLES = """examples:
   manage.py verify nginx-log-forensics      by id, digest or name
@@ -105,26 +103,13 @@ def _wanted(options: dict[str, Any]) -> list[Environment]:
         return list(find_environments(names))
     if number is None:
         return list(Environment.objects.order_by("pk"))
-    batch = Import.objects.filter(pk=number).first()
-    if batch is None:
-        raise CommandError(f"no import {number}; the page /imports/ lists them")
-    return list(environments_of(batch).order_by("pk"))
+    return list(environments_of(find_import(number)).order_by("pk"))
 
 
 def _verify(environment: Environment, sandbox: str, depth: Depth, renew: str) -> Verification:
-    """One new verification, carried out in this thread; see `Verification.renewed`."""
+    """In a thread of its own, whose connection ends with it."""
     try:
-        with dispatch.muted():
-            verification = verifications.open_verification(environment, depth=depth, renew=renew)
-            try:
-                work.work_on_verification(
-                    verification.pk,
-                    lambda party: wiring.runner(party, sandbox),
-                    wiring.worker_name(),
-                )
-            finally:  # after an error it would look as if somebody worked on it
-                leases.give_up(verification, "the command that verified it met an error")
-        return verification
+        return verify_here(environment, depth, renew=renew, sandbox=sandbox)
     finally:
         connection.close()
 
