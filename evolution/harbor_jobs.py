@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from evolution.loose_json import as_dict, as_list
 from evolution.plain_text import plain
 from evolution.trials_csv import FIELD_CAP, SOLVER_CAUSES
 
@@ -102,11 +103,11 @@ def _is_job(path: Path) -> bool:
 
 def _trial(folder: Path) -> HarborTrial:
     body = _json(folder / "result.json")
-    agent = _dict(body.get("agent_info"))
+    agent = as_dict(body.get("agent_info"))
     task = _name(body.get("task_name"), "task_name")
-    rewards = _dict(_dict(body.get("verifier_result")).get("rewards"))
+    rewards = as_dict(as_dict(body.get("verifier_result")).get("rewards"))
     reward = _reward(rewards)
-    exception = _dict(body.get("exception_info"))
+    exception = as_dict(body.get("exception_info"))
     cause = plain(str(exception.get("exception_type") or ""))[:60].lower()
     notes: list[str] = []
     contexts = _contexts(body)
@@ -122,7 +123,7 @@ def _trial(folder: Path) -> HarborTrial:
         input_tokens=_sum(contexts, "n_input_tokens"),
         output_tokens=_sum(contexts, "n_output_tokens"),
         usd=_usd(contexts),
-        seconds=_seconds(_dict(body.get("agent_execution"))),
+        seconds=_seconds(as_dict(body.get("agent_execution"))),
         trajectory=_file(folder / "agent" / "trajectory.json", notes),
         cast=_cast(folder / "agent", notes),
         output=_file(folder / "verifier" / "test-stdout.txt", notes),
@@ -139,7 +140,7 @@ def _counts(body: dict[str, Any], reward: float | None, cause: str) -> bool:
 
 
 def _solver(agent: dict[str, Any]) -> str:
-    model = _dict(agent.get("model_info"))
+    model = as_dict(agent.get("model_info"))
     named = "/".join(str(model[key]) for key in ("provider", "name") if model.get(key))
     name = _name(agent.get("name"), "agent_info.name")
     return plain(f"{name} {named}".strip())[:FIELD_CAP]
@@ -160,7 +161,7 @@ def _contexts(body: dict[str, Any]) -> list[dict[str, Any]]:
     if isinstance(body.get("agent_result"), dict):
         return [body["agent_result"]]
     steps = body.get("step_results")
-    rows = [_dict(_dict(step).get("agent_result")) for step in _list(steps)]
+    rows = [as_dict(as_dict(step).get("agent_result")) for step in as_list(steps)]
     return [row for row in rows if row]
 
 
@@ -192,7 +193,7 @@ def _task_digest(folder: Path) -> str:
         lock = _json(folder / "lock.json")
     except _Unreadable:
         return ""
-    digest = str(_dict(lock.get("task")).get("digest") or "").removeprefix("sha256:")
+    digest = str(as_dict(lock.get("task")).get("digest") or "").removeprefix("sha256:")
     is_hex = len(digest) == 64 and all(c in "0123456789abcdef" for c in digest)
     return digest if is_hex else ""
 
@@ -238,11 +239,3 @@ def _name(value: Any, field: str) -> str:
     if not text or len(text) > FIELD_CAP:
         raise _Unreadable(f"{field} is no name of 1 to {FIELD_CAP} characters")
     return text
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

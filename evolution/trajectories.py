@@ -9,8 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-READ_CAP_BYTES = 32 << 20
-"""A file larger than this is not read."""
+from evolution.loose_json import CAP_BYTES, as_dict, as_list, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +46,10 @@ class Trajectory:
 
 def read_trajectory(data: bytes) -> Trajectory | None:
     """A trajectory in any version of ATIF; None for what is none."""
-    body = _json(data)
+    body = parsed(data)
     if not isinstance(body, dict) or not isinstance(body.get("steps"), list):
         return None
-    agent = _dict(body.get("agent"))
+    agent = as_dict(body.get("agent"))
     steps = [step for step in body["steps"] if isinstance(step, dict)]
     name = " ".join(str(agent[key]) for key in ("name", "version") if agent.get(key))
     return Trajectory(
@@ -62,24 +61,24 @@ def read_trajectory(data: bytes) -> Trajectory | None:
 
 def cast_text(data: bytes) -> str | None:
     """What a terminal showed, one after the other; None for what is no asciinema cast."""
-    if len(data) > READ_CAP_BYTES:
+    if len(data) > CAP_BYTES:
         return None
     lines = data.split(b"\n")
-    header = _json(lines[0])
+    header = parsed(lines[0])
     if not isinstance(header, dict) or header.get("version") not in (2, 3):
         return None
     shown = []
     for line in lines[1:]:
-        event = _json(line)
+        event = parsed(line)
         if isinstance(event, list) and len(event) >= 3 and event[1] == "o":
             shown.append(str(event[2]))
     return "".join(shown)
 
 
 def _step(number: int, step: dict[str, Any]) -> Step:
-    metrics = _dict(step.get("metrics"))
+    metrics = as_dict(step.get("metrics"))
     results = _results(step)
-    calls = [call for call in _list(step.get("tool_calls")) if isinstance(call, dict)]
+    calls = [call for call in as_list(step.get("tool_calls")) if isinstance(call, dict)]
     actions = [
         Action(
             str(call.get("function_name") or ""),
@@ -103,7 +102,7 @@ def _step(number: int, step: dict[str, Any]) -> Step:
 
 def _results(step: dict[str, Any]) -> dict[str, str]:
     """What came back, by the id of its call; those without one by their place."""
-    rows = _list(_dict(step.get("observation")).get("results"))
+    rows = as_list(as_dict(step.get("observation")).get("results"))
     found: dict[str, str] = {}
     for index, row in enumerate(rows):
         if isinstance(row, dict):
@@ -118,7 +117,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(_text(_dict(part).get("text")) or "[no text]" for part in value)
+        return "\n".join(_text(as_dict(part).get("text")) or "[no text]" for part in value)
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
@@ -130,20 +129,3 @@ def _count(value: Any) -> int | None:
 def _amount(value: Any) -> float | None:
     is_amount = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e8
     return float(value) if is_amount else None
-
-
-def _json(data: bytes) -> Any:
-    if not data.strip() or len(data) > READ_CAP_BYTES:
-        return None
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-PARSE_CAP_BYTES = 32 << 20
-"""A recorded body larger than this is told as text, never parsed."""
+from evolution.loose_json import parsed
 
 
 class Speaker(StrEnum):
@@ -54,7 +53,7 @@ _SPEAKERS = {
 
 def new_in_request(request: bytes) -> tuple[Utterance, ...]:
     """What a request says that the turns before it did not."""
-    body = _parsed(request)
+    body = parsed(request)
     if body is None:
         return _as_text(request, Speaker.USER)
     messages = _messages(body)
@@ -68,19 +67,10 @@ def new_in_request(request: bytes) -> tuple[Utterance, ...]:
 
 def answer_of(response: bytes) -> tuple[Utterance, ...]:
     """What the model answered; raw text where it was no message."""
-    body = _parsed(response)
+    body = parsed(response)
     messages = [] if body is None else _messages(body)
     told = [part for message in messages for part in _parts(message)]
     return tuple(told) if told else _as_text(response, Speaker.MODEL)
-
-
-def _parsed(data: bytes) -> Any:
-    if not data or len(data) > PARSE_CAP_BYTES:
-        return None
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _as_text(data: bytes, speaker: Speaker) -> tuple[Utterance, ...]:
@@ -141,10 +131,5 @@ def _text(value: Any) -> str:
 
 def _opened(text: str) -> str:
     """Arguments that came as a string of JSON, spread over lines to be read."""
-    if not text.startswith("{") or len(text) > PARSE_CAP_BYTES:
-        return text
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    value = parsed(text) if text.startswith("{") else None
     return json.dumps(value, ensure_ascii=False, indent=1) if isinstance(value, dict) else text
