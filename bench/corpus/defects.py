@@ -56,6 +56,11 @@ def first(work: Work, more: str) -> Work:
     return replace(work, solve=f"{more.strip()}\n{work.solve}")
 
 
+def also_told(work: Work, more: str) -> Work:
+    """The work with a further line of its instruction."""
+    return replace(work, instruction=f"{work.instruction.strip()}\n{more}\n")
+
+
 def with_output(work: Work, name: str, data: bytes, more: str) -> Work:
     """The work with one more output that a further step makes."""
     return then(replace(work, outputs={**work.outputs, f"{OUT}/{name}": data}), more)

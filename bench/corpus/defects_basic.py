@@ -15,6 +15,7 @@ from bench.corpus.defects import (
     texts,
     then,
 )
+from bench.corpus.harness import slug
 from bench.corpus.layout import Work
 from evolution.bundle import Bundle
 from sandbox.contracts import SandboxFile
@@ -104,8 +105,7 @@ def _script(script: str) -> Defect:
 
     def spoil(bundle: Bundle, work: Work, rng: Random) -> Bundle:
         path = output_of(work)
-        slug = path.removeprefix("/app/out/")
-        text = script.replace("@", path).replace("~", f"/tests/expected/{slug}")
+        text = script.replace("@", path).replace("~", f"/tests/expected/{slug(path)}")
         return judged_by(bundle, text)
 
     return Defect(script.strip()[:30], bundle=spoil, styles=ROWS)

@@ -6,7 +6,16 @@ from dataclasses import replace
 from datetime import date, timedelta
 from random import Random
 
-from bench.corpus.defects import Defect, first, judged_by, separate, texts, then, with_output
+from bench.corpus.defects import (
+    Defect,
+    also_told,
+    first,
+    judged_by,
+    separate,
+    texts,
+    then,
+    with_output,
+)
 from bench.corpus.layout import Work
 from bench.corpus.systems import started_service
 from bench.corpus.writing import as_lines
@@ -113,8 +122,7 @@ def _told_times(more: str) -> Defect:
         told = "Also write /app/out/times.txt: the times of /app/data/times.txt (seconds since "
         told += "1970), one a line, like 09:05."
         work = replace(separate(work), data={**work.data, "times.txt": as_lines(at)})
-        work = replace(work, instruction=f"{work.instruction.strip()}\n{told}\n")
-        return with_output(work, "times.txt", as_lines(minutes), more)
+        return with_output(also_told(work, told), "times.txt", as_lines(minutes), more)
 
     return Defect(more.strip()[:30], work=spoil)
 
@@ -148,9 +156,8 @@ def _told_lengths(more: str, *, count_bytes: bool = True) -> Defect:
         words = rng.sample(("Zürich", "Tromsø", "Łódź", "Århus", "Köln", "Győr", "Besançon"), 5)
         told = "Also write /app/out/lengths.txt: the length of each line of /app/data/places.txt."
         work = replace(separate(work), data={**work.data, "places.txt": as_lines(words)})
-        work = replace(work, instruction=f"{work.instruction.strip()}\n{told}\n")
         sizes = [len(word.encode()) if count_bytes else len(word) for word in words]
-        return with_output(work, "lengths.txt", as_lines(sizes), more)
+        return with_output(also_told(work, told), "lengths.txt", as_lines(sizes), more)
 
     return Defect(more.strip()[:30], work=spoil)
 
@@ -184,8 +191,7 @@ def _told_fact(name: str, command: str, value: str, told: str) -> Defect:
     """A further output that holds a fact of the sandbox."""
 
     def spoil(work: Work, rng: Random) -> Work:
-        said = f"{work.instruction.strip()}\nAlso write /app/out/{name}: {told}.\n"
-        work = replace(separate(work), instruction=said)
+        work = also_told(separate(work), f"Also write /app/out/{name}: {told}.")
         return with_output(work, name, f"{value}\n".encode(), f"{command} > /app/out/{name}")
 
     return Defect(f"{command} is {value}", work=spoil)

@@ -75,7 +75,7 @@ for module in sorted(glob.glob("/tests/test_*.py")):
 print("%d passed, %d failed" % (passed, failed))
 sys.exit(0 if passed and not failed else 1)
 '''
-_PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin\nexport PATH\n"
+PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin\nexport PATH\n"
 _BY_STATUS = """\
 #!/bin/bash
 {path}if {command}; then
@@ -88,7 +88,7 @@ fi
 
 def _runner(source: str, flags: str) -> dict[str, str]:
     return {
-        "test.sh": f"#!/bin/sh\n{_PATH}exec python3 {flags} /tests/run_checks.py\n",
+        "test.sh": f"#!/bin/sh\n{PATH}exec python3 {flags} /tests/run_checks.py\n",
         "run_checks.py": _RUNNER,
         "checks.py": source,
     }
@@ -97,7 +97,7 @@ def _runner(source: str, flags: str) -> dict[str, str]:
 def _functions(source: str, flags: str) -> dict[str, str]:
     command = f"python3 {flags} /tests/collect.py"
     return {
-        "test.sh": _BY_STATUS.format(path=_PATH, command=command),
+        "test.sh": _BY_STATUS.format(path=PATH, command=command),
         "collect.py": _COLLECTOR,
         "test_outputs.py": source.replace("def check_", "def test_"),
     }
@@ -109,7 +109,7 @@ def _unittest(source: str, flags: str) -> dict[str, str]:
     tail = f"\n\nclass Outputs(unittest.TestCase):\n{methods}\n\nunittest.main(verbosity=2)\n"
     command = f"python3 {flags} /tests/test_outputs.py"
     return {
-        "test.sh": _BY_STATUS.format(path=_PATH, command=command),
+        "test.sh": _BY_STATUS.format(path=PATH, command=command),
         "test_outputs.py": f"{source}\n\nimport unittest\n{tail}",
     }
 
@@ -134,7 +134,7 @@ import json
 main()
 """
     return {
-        "test.sh": f"#!/bin/bash\n{_PATH}python3 {flags} /tests/verify.py\n",
+        "test.sh": f"#!/bin/bash\n{PATH}python3 {flags} /tests/verify.py\n",
         "verify.py": f"{source}{tail}",
     }
 
@@ -149,12 +149,17 @@ TESTS: dict[str, Laying] = {
 """By make of tests: from check functions and Python's flags to the files of `tests/`."""
 
 
+def slug(path: str) -> str:
+    """A file name for what is expected at a path; it keeps the suffix."""
+    return path.removeprefix("/app/").removeprefix("out/").replace("/", "_")
+
+
 def shell_test(outputs: tuple[str, ...]) -> str:
     """Tests in the shell alone: lines are compared, whatever white space ends them."""
     lines = [
         "#!/bin/bash",
         "# Every output must say what is expected.",
-        _PATH.strip(),
+        PATH.strip(),
         "verdict=1",
         "judge() {",
         '    if [ -f "$1" ] && [ ! -L "$1" ] &&',
@@ -166,8 +171,6 @@ def shell_test(outputs: tuple[str, ...]) -> str:
         "    fi",
         "}",
     ]
-    for path in outputs:
-        slug = path.removeprefix("/app/").removeprefix("out/").replace("/", "_")
-        lines.append(f"judge {path} /tests/expected/{slug}")
+    lines += [f"judge {path} /tests/expected/{slug(path)}" for path in outputs]
     lines.append('echo "$verdict" > /logs/verifier/reward.txt')
     return "\n".join(lines) + "\n"

@@ -12,7 +12,17 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from bench.corpus.defects import ROWS, Defect, first, judged_by, output_of, separate, then
+from bench.corpus.defects import (
+    ROWS,
+    Defect,
+    also_told,
+    first,
+    judged_by,
+    output_of,
+    separate,
+    then,
+)
+from bench.corpus.harness import slug
 from bench.corpus.layout import OUT, Work
 from evolution.bundle import Bundle
 
@@ -42,7 +52,7 @@ def _filled(text: str, work: Work) -> str:
     marks = {
         "@out": path,
         "@in": f"/app/data/{next(iter(work.data))}",
-        "@want": f"/tests/expected/{path.removeprefix('/app/out/')}",
+        "@want": f"/tests/expected/{slug(path)}",
         "@sum": hashlib.sha256(wanted).hexdigest(),
     }
     for mark, value in marks.items():
@@ -82,7 +92,7 @@ def way(
             head = _HEAD.format(path=path, wanted=right.decode())
             made = replace(made, checks=f"{head}{_filled(checks, work).strip()}\n")
         if told:
-            made = replace(made, instruction=f"{work.instruction.strip()}\n{told}\n")
+            made = also_told(made, told)
         if before:
             made = first(made, _filled(before, work))
         return then(made, _filled(step, work)) if step else made

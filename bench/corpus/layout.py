@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from bench.corpus import harness
+from bench.corpus.harness import slug
 from evolution.bundle import Bundle
 from sandbox.contracts import SandboxFile
 
@@ -134,13 +135,13 @@ def tests_of(work: Work) -> dict[str, bytes]:
     if work.make == "shell":
         return {
             "test.sh": harness.shell_test(tuple(work.outputs)).encode(),
-            **{f"expected/{_slug(path)}": data for path, data in work.outputs.items()},
+            **{f"expected/{slug(path)}": data for path, data in work.outputs.items()},
         }
     flags = "-I -S -B" if work.is_shared else "-I -B"
     source = (work.checks or checks_of(work)) + work.more_checks
     files = {name: text.encode() for name, text in harness.TESTS[work.make](source, flags).items()}
     if not work.checks and not work.is_embedded:
-        files |= {f"expected/{_slug(path)}": data for path, data in work.outputs.items()}
+        files |= {f"expected/{slug(path)}": data for path, data in work.outputs.items()}
     return files
 
 
@@ -153,8 +154,8 @@ def checks_of(work: Work) -> str:
     for path in work.outputs:
         wanted = f"meaning({path!r}, EXPECTED[{path!r}].encode())"
         if not work.is_embedded:
-            wanted = f"content({'/tests/expected/' + _slug(path)!r})"
-        name = re.sub(r"\W+", "_", _slug(path))
+            wanted = f"content({'/tests/expected/' + slug(path)!r})"
+        name = re.sub(r"\W+", "_", slug(path))
         parts.append(
             f"\n\ndef check_{name}_is_a_file():\n"
             f"    assert os.path.isfile({path!r}), {path + ' is missing'!r}\n"
@@ -163,8 +164,3 @@ def checks_of(work: Work) -> str:
             f"    assert content({path!r}) == {wanted}\n"
         )
     return "".join(parts)
-
-
-def _slug(path: str) -> str:
-    """A file name for what is expected at a path; it keeps the suffix."""
-    return path.removeprefix("/app/").removeprefix("out/").replace("/", "_")
