@@ -25,12 +25,12 @@ if __package__ in (None, ""):
 
 from bench import ways
 from bench.cases import SEEDS, BenchError, load_cases
+from bench.scoring import Rate
 from bench.sham_kinds import KINDS, honest
 from bench.sham_worlds import NotHere, Sham, World
 from bench.table import table
 from evolution.bundle import Bundle
 from evolution.contracts import GateStatus, Mutation, StepConfig, Subject, Verdict
-from evolution.difficulty.posterior import lower_bound, upper_bound
 from evolution.engine import observe_oracle
 from evolution.gates.case import candidate
 from evolution.gates.protocol import verify
@@ -74,8 +74,7 @@ class Score:
     @property
     def interval(self) -> tuple[float, float]:
         """The share that was refused: 95 % by Clopper and Pearson."""
-        low = lower_bound(self.refused, self.instances, 0.975)
-        return low, upper_bound(self.refused, self.instances, 0.975)
+        return Rate(self.refused, self.instances).interval
 
     def row(self) -> list[object]:
         """One line of the table."""
