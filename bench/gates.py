@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -63,7 +64,7 @@ def tell(answer: Answer) -> None:
 
 def score(
     entries: Sequence[Entry], runner: TrialRunner, jobs: int, *, is_short: bool
-) -> tuple[list[Answer], dict[str, object]]:
+) -> tuple[list[Answer], dict[str, Any]]:
     """Judge all; the answers, and the figures for JSON. The sound ones are judged by themselves."""
     sound = [entry for entry in entries if entry.is_sound]
     others = [entry for entry in entries if not entry.is_sound]
@@ -74,13 +75,14 @@ def score(
     count = len(sound)
     sandboxes = sum(answer.sandboxes for answer in answers)
     answers += judge_all(others, runner, jobs, tell, is_short=is_short)
+    caught, alarms = recall(answers), false_alarms(answers)
     return answers, {
-        "recall": recall(answers).share,
-        "false_alarms": false_alarms(answers).count,
+        "recall": caught.share,
+        "false_alarms": alarms.count,
         "sound": count,
         "defects": len(others),
-        "recall_interval": recall(answers).interval,
-        "false_alarms_interval": false_alarms(answers).interval,
+        "recall_interval": caught.interval,
+        "false_alarms_interval": alarms.interval,
         "core_seconds_per_matrix": round(cores / count, 2) if count else None,
         "sandboxes_per_matrix": round(sandboxes / count, 1) if count else None,
         "per_kind": per_kind(answers),
@@ -94,9 +96,8 @@ def _cores() -> float:
     return sum(map(core_seconds, tree_below(os.getpid())))
 
 
-def show(answers: Sequence[Answer], figures: dict[str, object]) -> None:
+def show(answers: Sequence[Answer], figures: dict[str, Any]) -> None:
     """The tables, for people."""
-    kinds, gates = per_kind(answers), per_gate(answers)
     heads = ["kind", "caught", "of", "95 % interval", "by", "inconclusive"]
     rows = [
         [
@@ -104,10 +105,10 @@ def show(answers: Sequence[Answer], figures: dict[str, object]) -> None:
             row["count"],
             row["of"],
             f"{row['low']:.0%} - {row['high']:.0%}",
-            ", ".join(f"{gate} {count}" for gate, count in sorted(_counts(row["by"]))),
+            ", ".join(f"{gate} {count}" for gate, count in sorted(row["by"].items())),
             row["inconclusive"],
         ]
-        for kind, row in kinds.items()
+        for kind, row in figures["per_kind"].items()
     ]
     print(table(heads, rows))
     heads = ["gate", "defects", "false alarms", "inconclusive", "sandboxes", "core-s inside"]
@@ -120,11 +121,11 @@ def show(answers: Sequence[Answer], figures: dict[str, object]) -> None:
                     gate,
                     row["defects"],
                     row["false_alarms"],
-                    _share(row["inconclusive"]),
+                    "{count}/{of}".format(**row["inconclusive"]),
                     row["sandboxes"],
                     row["core_seconds"],
                 ]
-                for gate, row in gates.items()
+                for gate, row in figures["per_gate"].items()
             ],
         )
     )
@@ -133,14 +134,6 @@ def show(answers: Sequence[Answer], figures: dict[str, object]) -> None:
         f"a full matrix: {figures['core_seconds_per_matrix']} core-seconds, "
         f"{figures['sandboxes_per_matrix']} sandboxes"
     )
-
-
-def _counts(by: object) -> list[tuple[str, int]]:
-    return [(str(gate), int(count)) for gate, count in by.items()] if isinstance(by, dict) else []
-
-
-def _share(rate: object) -> str:
-    return f"{rate['count']}/{rate['of']}" if isinstance(rate, dict) else "-"
 
 
 def _arguments() -> argparse.Namespace:

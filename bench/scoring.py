@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.corpus.entries import Entry
 from evolution.bundle import BundleError
@@ -158,7 +159,7 @@ class Rate:
         level = 1.0 - (1.0 - CONFIDENCE) / 2
         return lower_bound(self.count, self.of, level), upper_bound(self.count, self.of, level)
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         low, high = self.interval
         return {
@@ -187,9 +188,9 @@ def false_alarms(answers: Iterable[Answer]) -> Rate:
     return Rate(sum(bool(answer.failed) for answer in own), len(own))
 
 
-def per_kind(answers: Sequence[Answer]) -> dict[str, dict[str, object]]:
+def per_kind(answers: Sequence[Answer]) -> dict[str, dict[str, Any]]:
     """By kind of defect: what was caught, by which gates, and where gates could not say."""
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for kind in sorted({a.entry.label for a in answers if not a.entry.is_sound}):
         own = [answer for answer in answers if answer.entry.label == kind]
         by = Counter(answer.failed[0] for answer in own if answer.failed)
@@ -198,14 +199,14 @@ def per_kind(answers: Sequence[Answer]) -> dict[str, dict[str, object]]:
     return found
 
 
-def per_gate(answers: Sequence[Answer]) -> dict[str, dict[str, object]]:
+def per_gate(answers: Sequence[Answer]) -> dict[str, dict[str, Any]]:
     """By gate: defects it flagged, sound ones it flagged, how often it could not say, its cost.
 
     The cost is the mean over the whole matrices, those of the sound ones.
     """
     sound = [answer for answer in answers if answer.entry.is_sound]
     names = list(dict.fromkeys(gate.gate for answer in answers for gate in answer.gates))
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in names:
         asked = [a for a in answers if any(gate.gate == name for gate in a.gates)]
         spent = Spent()
