@@ -2,66 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 
+from bench.sham_worlds import World, checked, claim
 from evolution.bundle import Bundle
-from evolution.contracts import Demand, FileEdit, Mutation, Statement
-from evolution.directions import Aspect, Direction, Effect
-from evolution.sequence import EditKind, Pair, SequenceEdit, apply_edit
+from evolution.contracts import Mutation
+from evolution.directions import Effect
 from sandbox.contracts import SandboxFile
 from tests.evolution.real_sandbox import edited, orders, subject_of
 
-
-def mutation(
-    name: str,
-    child: Bundle,
-    *,
-    naive: Bundle,
-    control: Bundle,
-    checks: tuple[str, ...],
-    premise: tuple[str, ...] = (),
-    effect: Effect = Effect.SOLUTION,
-    facts: tuple[tuple[str, str], ...] = (),
-    omit: Iterable[FileEdit] | None = None,
-) -> Mutation:
-    """A mutation in the skill direction; without `omit`, what tells `naive` from the child."""
-    sequence = subject_of(orders()).sequence
-    edit = SequenceEdit(EditKind.REPLACE_SKILL, 0, Pair(sequence[0].scenario, f"skill of {name}"))
-    edits = [
-        FileEdit(file.path, naive.by_path.get(file.path))
-        for file in child.files
-        if file.path.startswith("solution/") and naive.by_path.get(file.path) != file
-    ]
-    demand = Demand(
-        id=name,
-        operator=name,
-        direction=Direction.SKILL,
-        aspect=Aspect.CONSTRAINTS,
-        effect=effect,
-        notch=1,
-        title=name.replace("_", " "),
-        why="because it says so",
-        statement=Statement(requirement="something more"),
-        checks=checks,
-        premise=premise,
-        omit=tuple(edits if omit is None else omit),
-        facts=facts,
-    )
-    return Mutation(
-        child=child,
-        demand=demand,
-        edit=edit,
-        sequence=apply_edit(sequence, edit),
-        adaptation=tuple(edit.path for edit in edits),
-        naive=naive.folder("solution"),
-        control=control,
-    )
-
-
-def more_checks(text: str) -> SandboxFile:
-    """The parent's checks with more of them at the end."""
-    checks = orders().by_path["tests/checks.py"]
-    return SandboxFile(checks.path, checks.data + f"\n\n{text}".encode())
+ORDERS = World("orders", subject_of(orders()))
+mutation = partial(claim, ORDERS)
+more_checks = partial(checked, ORDERS)
 
 
 def rename_only() -> Mutation:
