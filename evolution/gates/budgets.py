@@ -52,13 +52,14 @@ _LIMITS = {"memory_bytes": "memory", "disk_bytes": "disk", "processes": "process
 def has_struck(demand: Demand, result: TrialResult) -> bool:
     """Whether this very limit hindered the solver, as far as the back-end names what struck."""
     kind = next(iter(facts(demand, "budget_kind")), "")
-    usage = result.usage
-    if kind == "memory_bytes" and result.solver_end is SolverEnd.OUT_OF_MEMORY:
+    if result.solver_end is not SolverEnd.QUOTA:
+        return kind == "memory_bytes" and result.solver_end is SolverEnd.OUT_OF_MEMORY
+    if _LIMITS.get(kind) in result.usage.struck:
         return True
-    is_named = _LIMITS.get(kind) in usage.struck or (kind == "disk_bytes" and usage.is_disk_full)
-    used, limit = spent(demand, result), limit_of(demand)
-    is_reached = kind == "processes" and None not in (used, limit) and (used or 0) >= (limit or 0)
-    return result.solver_end is SolverEnd.QUOTA and (is_named or is_reached)
+    if kind == "processes":
+        used, limit = spent(demand, result), limit_of(demand)
+        return used is not None and limit is not None and used >= limit
+    return kind == "disk_bytes" and result.usage.is_disk_full
 
 
 def fits(mutation: Mutation, result: TrialResult) -> str | None:
