@@ -20,7 +20,7 @@ from evolution.composition import artifacts_of, covers, with_artifacts
 from evolution.gates.answers import failed, machinery_fault, passed
 from evolution.gates.case import Case
 from evolution.gates.desk import Ask, Steps
-from sandbox.contracts import ArtifactSpec, Outcome, SandboxFile, SolverSpec, TrialSpec
+from sandbox.contracts import ArtifactSpec, Outcome, SandboxFile, SolverSpec
 
 GATE = "carrying"
 MOST_OUTPUTS = 40
@@ -76,11 +76,7 @@ class Search:
             places = known_places(bundle)
             if not places:
                 return failed(GATE, "no folder is known that its work could be in")
-            solvers = (execution.oracle(bundle), execution.nop(bundle))
-            asks = [
-                Ask(looking(bundle, solver, places), f"look-{solver.name}") for solver in solvers
-            ]
-            results = yield tuple(asks)
+            results = yield looks(bundle, places)
             if fault := machinery_fault(results):
                 return failed(GATE, fault)
             found = outputs(results[1].state or (), results[0].state or ())
@@ -118,11 +114,16 @@ def known_places(bundle: Bundle) -> tuple[str, ...]:
     return tuple(sorted(p for p in places if not covers(places - {p}, p)))
 
 
-def looking(bundle: Bundle, solver: SolverSpec, places: Iterable[str]) -> TrialSpec:
-    """A trial as the bundle has it, after which these folders are looked at."""
-    spec = execution.trial_spec(bundle, solver, keep_state=True)
+def looks(bundle: Bundle, places: Iterable[str]) -> tuple[Ask, Ask]:
+    """The reference solution and an idle solver, after which these folders are looked at."""
     artifacts = tuple(map(ArtifactSpec, places))
-    return replace(spec, verifier=replace(spec.verifier, artifacts=artifacts))
+
+    def look(solver: SolverSpec) -> Ask:
+        spec = execution.trial_spec(bundle, solver, keep_state=True)
+        spec = replace(spec, verifier=replace(spec.verifier, artifacts=artifacts))
+        return Ask(spec, f"look-{solver.name}")
+
+    return look(execution.oracle(bundle)), look(execution.nop(bundle))
 
 
 def outputs(before: Iterable[SandboxFile], after: Iterable[SandboxFile]) -> tuple[str, ...] | str:
