@@ -274,7 +274,8 @@ def _judged_later(
     solver = moved_solver(spec.solver, days)
     ask = Ask(replace(announced(spec), solver=solver, keep_state=True), f"later:{days}")
     (solved,) = yield (ask,)
-    if not spec.verifier.is_separate or solved.outcome in MACHINERY:
+    is_cut = solved.outcome in MACHINERY or solved.solver_end is SolverEnd.TIMEOUT
+    if is_cut or not spec.verifier.is_separate:  # half-done work is not worth judging later
         found.see(f"{days} days later", ask, solved)
         return solved, MARK.encode() in solved.verifier_output
     again = Ask(moved_judging(spec, solved.state or (), days), f"judged_later:{days}")

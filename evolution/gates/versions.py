@@ -10,7 +10,7 @@ _VERSIONS = {
     "contract": 3,
     "demand": 3,
     "exploits": 5,
-    "hermetic": 5,
+    "hermetic": 6,
     "mutants": 5,
     "novel": 3,
     "oracle": 3,

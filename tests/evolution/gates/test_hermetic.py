@@ -71,9 +71,10 @@ class Slow:
     def run(self, spec: TrialSpec) -> TrialResult:
         """One trial, which takes no time here."""
         is_late = spec.limits.cpus != 1 or self.is_everywhere
+        is_cut = is_late and spec.solver.command is not None  # nobody works where work is judged
         return TrialResult(
             Outcome.FAIL if is_late else Outcome.PASS,
-            solver_end=SolverEnd.TIMEOUT if is_late else SolverEnd.DONE,
+            solver_end=SolverEnd.TIMEOUT if is_cut else SolverEnd.DONE,
             verifier_output=MARK.encode(),
         )
 
