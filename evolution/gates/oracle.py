@@ -21,7 +21,7 @@ from evolution.gates.answers import (
     passed,
 )
 from evolution.gates.case import Case, Depth
-from evolution.gates.desk import TRIED, Ask, Steps
+from evolution.gates.desk import MACHINERY, TRIED, Ask, Steps
 from evolution.gates.specs import oracle_asks
 from sandbox.contracts import Outcome, SolverEnd, TrialResult
 
@@ -81,7 +81,7 @@ def _flaky(ask: Ask, count: int, broken: int) -> str:
 
 def complaint(ask: Ask, result: TrialResult) -> str | None:
     """What is wrong with the bundle after this run of its own solution, in one line, or None."""
-    if result.outcome in (Outcome.INFRA_ERROR, Outcome.CANCELLED):
+    if result.outcome in MACHINERY:
         return _endless(ask, result)
     if result.solver_end is SolverEnd.TIMEOUT:
         limit = ask.spec.solver.timeout_seconds
