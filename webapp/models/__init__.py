@@ -1,9 +1,10 @@
 """What is stored: one module per aggregate."""
 
-from webapp.models.call import ModelCall
+from webapp.models.call import CallReservation, ModelCall
 from webapp.models.dataset import Dataset, DatasetMember, DatasetVersion
 from webapp.models.difficulty import DifficultyScore, Measure, MeasuredTrial, Solver, SolverKind
 from webapp.models.environment import Blob, Environment, EnvironmentKind, Lineage
+from webapp.models.errand import Errand, ErrandKind
 from webapp.models.event import Event
 from webapp.models.imports import Import, ImportEntry, ImportOutcome
 from webapp.models.review import Review, ReviewLease, ReviewVerdict
@@ -13,12 +14,15 @@ from webapp.models.user import Role, User
 
 __all__ = [
     "Blob",
+    "CallReservation",
     "Dataset",
     "DatasetMember",
     "DatasetVersion",
     "DifficultyScore",
     "Environment",
     "EnvironmentKind",
+    "Errand",
+    "ErrandKind",
     "Event",
     "EvolutionRun",
     "EvolutionStep",

@@ -97,3 +97,20 @@ class ModelCall(models.Model):
     def tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
+
+
+class CallReservation(models.Model):
+    """What a call of a run that is under way is expected to take, in any process.
+
+    It is made together with the look at the budget, and goes when the call is on record. That of
+    a worker that was killed counts until `expires_at`, or until its step is taken up again.
+    """
+
+    run = models.ForeignKey(EvolutionRun, on_delete=models.CASCADE, related_name="reservations")
+    step = models.ForeignKey(EvolutionStep, null=True, blank=True, on_delete=models.CASCADE)
+    tokens = models.BigIntegerField()
+    usd = models.FloatField()
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.tokens} tokens of run {self.run_id}"

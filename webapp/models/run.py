@@ -41,6 +41,11 @@ class EvolutionRun(models.Model):
     budget_seconds = models.FloatField(null=True, blank=True)
     """What the run's calls to models may take together; None: no limit of that kind."""
 
+    step_usd = models.FloatField(null=True, blank=True)
+    step_tokens = models.BigIntegerField(null=True, blank=True)
+    step_seconds = models.FloatField(null=True, blank=True)
+    """What the calls of a single step may take; a step that needs more ends without a child."""
+
     pause_reason = models.CharField(
         max_length=10, blank=True, choices=[(p.value, p.value) for p in PauseReason]
     )
@@ -74,6 +79,12 @@ class EvolutionRun(models.Model):
                     | Q(budget_seconds__gte=0, budget_seconds__lt=1e9)
                 ),
                 name="run_budget_sane",
+            ),
+            models.CheckConstraint(
+                condition=(Q(step_usd__isnull=True) | Q(step_usd__gte=0, step_usd__lt=1e9))
+                & (Q(step_tokens__isnull=True) | Q(step_tokens__gte=0))
+                & (Q(step_seconds__isnull=True) | Q(step_seconds__gte=0, step_seconds__lt=1e9)),
+                name="run_step_budget_sane",
             ),
         ]
 

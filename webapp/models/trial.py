@@ -42,6 +42,9 @@ class Verification(models.Model):
     renewed = models.CharField(max_length=40, blank=True)
     """The one gate to be asked anew, or ALL_GATES; the others may repeat an earlier answer."""
 
+    parts_digest = models.CharField(max_length=64, blank=True)
+    """The proof that was judged (see `Environment.parts_digest`); empty where none is told."""
+
     backend = models.CharField(max_length=40, blank=True)
     """What ran the trials that the verdict rests on; several are joined by ", "."""
 
