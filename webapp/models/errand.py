@@ -1,4 +1,7 @@
-"""What a person asks of a model about one environment, beside runs: a solution, a diagnosis."""
+"""What a person asks for about one environment, beside runs: a solution, a diagnosis, hardening.
+
+The first two ask a model; to harden the verifier asks none and takes no budget.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ class ErrandKind(models.TextChoices):
 
     SOLVE = "solve", "write a reference solution"
     TRIAGE = "triage", "say why nobody passes"
+    HARDEN = "harden", "harden the verifier"
 
 
 class Errand(models.Model):
