@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import IO, Protocol, Self, runtime_checkable
 
 from sandbox.contracts import (
+    HOST_NAME,
     ArtifactSpec,
     ExecResult,
     Image,
@@ -107,9 +108,11 @@ class Backend(Protocol):
         *,
         mounts: Sequence[Mount] = (),
         party: str = "",
+        host_name: str = HOST_NAME,
     ) -> Sandbox:
         """Start a fresh sandbox, as soon as there is room for it on this machine.
 
+        `host_name` is what it calls itself.
         `party` names on whose behalf (a run): those who wait are served in turn, party by party.
         Raises Refused or SandboxUnavailable.
         """

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 OUTPUT_CAP_BYTES = 10 * 1024 * 1024
 """The most that is kept of one output stream of one command, in bytes."""
+HOST_NAME = "sandbox"
+"""What every sandbox calls itself unless a trial wants another name."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -286,6 +288,7 @@ class TrialSpec:
     is_traced: bool = False
     keep_state: bool = False
     """Whether the result shall carry the artifacts as the solver left them."""
+    host_name: str = HOST_NAME
 
     @property
     def key(self) -> str:
@@ -306,6 +309,8 @@ class TrialSpec:
             parts.append(repr(self.verifier.toolchain))
         if self.verifier.ends_solver:
             parts.append("ends the solver's processes")
+        if self.host_name != HOST_NAME:
+            parts.append(f"on {self.host_name}")
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

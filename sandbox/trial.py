@@ -210,7 +210,12 @@ class Runner:
             limits = replace(limits, disk_bytes=limits.disk_bytes + _bytes_on_disk(record.state))
         with record.phase("start"):
             sandbox = self.backend.start(
-                image, limits, spec.network, mounts=mounts, party=self.party
+                image,
+                limits,
+                spec.network,
+                mounts=mounts,
+                party=self.party,
+                host_name=spec.host_name,
             )
         record.sandboxes += 1
         record.move("start", "wait", getattr(sandbox, "waited_seconds", 0.0))

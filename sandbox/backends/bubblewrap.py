@@ -22,6 +22,7 @@ from sandbox.backends.server_process import ServerProcess
 from sandbox.backends.user_ids import IdRange, find_range
 from sandbox.base import ImageSource
 from sandbox.contracts import (
+    HOST_NAME,
     Image,
     ImageSpec,
     Limits,
@@ -125,10 +126,11 @@ class BubblewrapBackend:
         *,
         mounts: Sequence[Mount] = (),
         party: str = "",
+        host_name: str = HOST_NAME,
     ) -> BubblewrapSandbox:
         """See `Backend.start`. Waits for a free place on this machine."""
         layers = self._layers(image, network)
-        return self.open(layers, image, limits, mounts=mounts, party=party)
+        return self.open(layers, image, limits, mounts=mounts, party=party, host_name=host_name)
 
     def start_uncounted(
         self, image: Image, limits: Limits, network: NetworkPolicy
@@ -155,6 +157,7 @@ class BubblewrapBackend:
         is_build: bool = False,
         mounts: Sequence[Mount] = (),
         party: str = "",
+        host_name: str = HOST_NAME,
     ) -> BubblewrapSandbox:
         """Start a sandbox on these layers of the cache, the lowest first."""
         effective = resolve_limits(limits, can_use_quota=self._has_quota)
@@ -174,6 +177,7 @@ class BubblewrapBackend:
                 "cpu_set": list(cpu_set),
                 "cpu_quota": effective.cpu_quota,
                 "has_ids": self.id_count > 1,
+                "host_name": host_name,
                 "mounts": [[mount.source, mount.target] for mount in mounts],
             }
             sock, _answer = self._server.start_warden(request)
@@ -184,6 +188,8 @@ class BubblewrapBackend:
             sock, image, lambda: _release(hold, place), (*effective.notes, *self._labels)
         )
         sandbox.waited_seconds = place.waited_seconds if place is not None else 0.0
+        if host_name != HOST_NAME:
+            sandbox.tell_host_name(host_name)
         return sandbox
 
     def check_room(self, limits: Limits) -> None:

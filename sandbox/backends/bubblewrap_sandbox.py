@@ -172,6 +172,19 @@ class BubblewrapSandbox:
             self._last_usage = Usage(**{**answer, "struck": tuple(answer["struck"])})
         return self._last_usage
 
+    def tell_host_name(self, name: str) -> None:
+        """Have the files of `/etc` say this name, as a container engine's do."""
+        hosts = f"127.0.0.1\tlocalhost {name}\n::1\tlocalhost\n"
+        files = (
+            SandboxFile("hostname", f"{name}\n".encode()),
+            SandboxFile("hosts", hosts.encode()),
+        )
+        try:
+            self.write_files(files, "/etc")
+        except BaseException:
+            self.stop()
+            raise
+
     def store_layer(self, name: str) -> None:
         """Copy the writable layer into the cache's incoming folder (sandboxes of builds only)."""
         self._ask({"op": "store", "name": name})

@@ -36,7 +36,15 @@ from sandbox.backends.docker_profile import MASKED_PATHS, readonly_paths, seccom
 from sandbox.backends.docker_reaper import home_label, host_label
 from sandbox.backends.docker_sandbox import DRIVER_PROCESSES, DockerSandbox
 from sandbox.backends.docker_watch import Watch
-from sandbox.contracts import Image, ImageSpec, Limits, Mount, NetworkMode, NetworkPolicy
+from sandbox.contracts import (
+    HOST_NAME,
+    Image,
+    ImageSpec,
+    Limits,
+    Mount,
+    NetworkMode,
+    NetworkPolicy,
+)
 from sandbox.errors import Refused, SandboxUnavailable
 from sandbox.limits import EffectiveLimits, memory_to_pack, resolve_limits
 from sandbox.places import Place, Places
@@ -118,6 +126,7 @@ class DockerBackend:
         *,
         mounts: Sequence[Mount] = (),
         party: str = "",
+        host_name: str = HOST_NAME,
     ) -> DockerSandbox:
         """See `Backend.start`. Waits for a free place on this machine."""
         if image.backend != self.name:
@@ -128,7 +137,7 @@ class DockerBackend:
         memory_bytes = memory_to_pack(limits, is_disk_memory=False, most=most)
         place = self.places.acquire(cpus=limits.cpus, memory_bytes=memory_bytes, party=party)
         try:
-            config = self._config(image, effective, mode, mounts)
+            config = self._config(image, effective, mode, mounts) | {"Hostname": host_name}
             if place.cpu_set:
                 config["HostConfig"]["CpusetCpus"] = ",".join(map(str, place.cpu_set))
             sandbox = self._run(config, image, effective)
@@ -240,7 +249,6 @@ class DockerBackend:
             host["Runtime"] = self.runtime
         return {
             "Image": image.ref,
-            "Hostname": "sandbox",
             "User": "0:0",
             "Entrypoint": [*self._driver, str(-(-limits.disk_bytes // 1024))],
             "Cmd": [],

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from sandbox.contracts import (
+    HOST_NAME,
     OUTPUT_CAP_BYTES,
     ArtifactSpec,
     ExecResult,
@@ -229,6 +230,7 @@ class FakeBackend:
         *,
         mounts: Sequence[Mount] = (),
         party: str = "",
+        host_name: str = HOST_NAME,
     ) -> FakeSandbox:
         """See `Backend.start`."""
         if network.mode is not NetworkMode.NO_NETWORK:

@@ -173,7 +173,7 @@ def _arguments(
     at = stage.place()
     shm = min(64 * 1024 * 1024, request["disk_bytes"])
     arguments = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    arguments += ["--unshare-cgroup-try", "--hostname", "sandbox", "--cap-drop", "ALL"]
+    arguments += ["--unshare-cgroup-try", "--hostname", request["host_name"], "--cap-drop", "ALL"]
     arguments += ["--cap-add", _SHIELD, "--seccomp", str(filter_fd)]
     arguments += ["--bind", f"{at}/box/root", "/"]
     for path in config["host_folders"]:

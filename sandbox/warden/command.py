@@ -83,7 +83,7 @@ class Plan:
             name = request["user"]
             raise LookupError(f"user {name!r}: only root exists here without a range of user ids")
         self.argv = [os.fsencode(part) for part in request["argv"]]
-        env = {"PATH": DEFAULT_PATH, "HOME": self.user.home, "HOSTNAME": "sandbox"}
+        env = {"PATH": DEFAULT_PATH, "HOME": self.user.home, "HOSTNAME": limits["host_name"]}
         env.update(request["env"])
         self.env = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         self.workdir = request["workdir"]

@@ -156,11 +156,23 @@ def a_verifier_may_have_its_own_user(bench: Bench) -> None:
     assert (result.outcome, result.verifier_output) == (Outcome.PASS, b"65534\n")
 
 
+def a_trial_may_have_another_host_name(bench: Bench) -> None:
+    ask = "cat /etc/hostname /proc/sys/kernel/hostname; echo $HOSTNAME"
+    for is_separate in (True, False):
+        judge = _judge(f"{ask}\n{_JUDGE}", is_separate=is_separate)
+        for name in ("sandbox", "elsewhere"):
+            result = _run(bench, f"{ask}; {_HONEST}", judge, host_name=name)
+            assert result.is_passed
+            for said in (result.solver_output, result.verifier_output):
+                assert said.decode().split() == [name] * 3
+
+
 CHECKS = (
     honest_work_is_rewarded_and_nothing_is_not,
     tests_and_solution_are_out_of_sight_while_solving,
     a_reward_written_in_advance_counts_for_nothing,
     services_live_on_to_a_shared_verifier_only,
+    a_trial_may_have_another_host_name,
     artifacts_arrive_as_they_were_left,
     a_solver_out_of_time_is_judged_all_the_same,
     a_verifier_out_of_time_is_a_fault,
