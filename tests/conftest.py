@@ -31,20 +31,21 @@ hypothesis.settings.load_profile("house")
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = []
     sys.addaudithook(_refuse_the_network)
-
-
-@pytest.hookimpl(trylast=True)  # after -k and -m
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     try:
         needed = required()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
     for group in GROUPS:
+        if group.marker in needed and not group.is_here():
+            raise pytest.UsageError(f"{group.marker} tests are required: {group.remedy}")
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for group in GROUPS:
         members = [item for item in items if item.get_closest_marker(group.marker)]
         if not members or group.is_here():
             continue
-        if group.marker in needed:
-            raise pytest.UsageError(f"{group.marker} tests are required: {group.remedy}")
         items[:] = [item for item in items if item not in members]
         config.hook.pytest_deselected(items=members)
         config.stash[LEFT_OUT].append(
@@ -52,6 +53,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     # The browser's driver keeps an event loop running in this thread until the session ends.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of pytest-xdist tells the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", [])
 
 
 def pytest_terminal_summary(

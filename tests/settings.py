@@ -1,6 +1,7 @@
 """The settings of the tests: those of the application, on a home of this run alone.
 
-Two runs at once, and a run beside a serving Ratchet, do not meet. `DATABASE_URL` is honoured.
+Two runs at once, the processes of one run (pytest-xdist), and a run beside a serving Ratchet do
+not meet. `DATABASE_URL` is honoured.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import os
 import tempfile
 
-if "RATCHET_TEST_HOME" not in os.environ:
+worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if os.environ.get("RATCHET_TEST_WORKER") != worker:  # what a test starts is at home there, too
+    os.environ["RATCHET_TEST_WORKER"] = worker
     os.environ["RATCHET_TEST_HOME"] = tempfile.mkdtemp(prefix="ratchet-tests-")
     os.environ["RATCHET_TEST_OWNER"] = str(os.getpid())
 os.environ["RATCHET_HOME"] = os.environ["RATCHET_TEST_HOME"]
