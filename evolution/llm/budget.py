@@ -27,10 +27,9 @@ class Limits:
 class Budget:
     """The budget of a run, and of the step at work.
 
-    A call is let through when what is recorded, what is in flight here and what the call is
-    expected to take fit together. So a limit is exceeded at most by what the calls in flight
-    take beyond the expectation. Other processes' calls in flight are seen once they are recorded.
-    `run_seconds` tells how long the run has been at work before and now.
+    A call is let through when what is on record, what is in flight and what the call is expected
+    to take fit together. So a limit is exceeded at most by what the calls in flight take beyond
+    the expectation. `run_seconds` tells how long the run has been at work before and now.
     """
 
     def __init__(
@@ -55,25 +54,24 @@ class Budget:
         """What the step at work took so far, recalled calls included."""
         return self._step_spent
 
-    def reserve(self, spent: Usage, expected: Usage) -> Usage:
-        """Set aside what a call is expected to take; `spent` is what the run has on record.
+    def reserve(self, spent: Usage, expected: Usage) -> None:
+        """Let a call through, and set aside what the step is expected to spend on it.
 
-        BudgetStop when the run's limits forbid it, StepBudgetStop when only the step's do.
+        `spent` is what the run has on record and in flight, in every process. BudgetStop when the
+        run's limits forbid it, StepBudgetStop when only the step's do.
         """
         with self._lock:
-            waiting = sum(self._in_flight, Usage())
-            if line := _exceeded(self.run, spent + waiting, expected, self._run_seconds()):
+            if line := _exceeded(self.run, spent, expected, self._run_seconds()):
                 raise BudgetStop(f"the run's budget is used up: {line}")
-            mine = self._step_spent + waiting
+            mine = sum(self._in_flight, self._step_spent)
             if line := _exceeded(self.step, mine, expected, self._step_seconds()):
                 raise StepBudgetStop(f"the step's budget is used up: {line}")
             self._in_flight.append(expected)
-        return expected
 
-    def settle(self, reserved: Usage, took: Usage) -> None:
+    def settle(self, expected: Usage, took: Usage) -> None:
         """The call is over and on record: what it took takes the place of what was set aside."""
         with self._lock:
-            self._in_flight.remove(reserved)
+            self._in_flight.remove(expected)
             self._step_spent += took
 
     def count(self, took: Usage) -> None:

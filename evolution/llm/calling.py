@@ -43,6 +43,9 @@ DEADLINE_SECONDS = 1800.0
 BYTES_PER_TOKEN = 4
 """For estimates only; what an endpoint reports is taken as it is."""
 
+SETTLE_SECONDS = 60.0
+"""What a reservation outlives the longest attempt by: it has to be recorded."""
+
 EXPECTED_OUTPUT = 1_000
 """Tokens of an answer that a budget expects before the call."""
 
@@ -70,19 +73,34 @@ class Desk:
     log: CallLog
     recorder: Executor
 
-    async def keep(self, record: CallRecord) -> None:
+    async def keep(self, record: CallRecord, reserved: int | None = None) -> None:
         """Record a call, whatever happens to the caller meanwhile."""
         loop = asyncio.get_running_loop()
-        await asyncio.shield(loop.run_in_executor(self.recorder, self.log.record, record))
+        await asyncio.shield(loop.run_in_executor(self.recorder, self.log.record, record, reserved))
 
     async def settled(self, record: CallRecord) -> CallRecord:
         """What counts as the answer: the one that another worker had first, or this one."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.recorder, self.log.recall, record.key) or record
 
-    async def spent(self) -> Usage:
-        """What the run has on record."""
-        return await asyncio.get_running_loop().run_in_executor(self.recorder, self.log.spent)
+    def set_aside(self, expected: Usage, seconds: float) -> int | None:
+        """Reserve a call in the log and in the budget, or in neither: BudgetStop, StepBudgetStop.
+
+        To be called in the recorder's thread.
+        """
+        is_let_through = False
+
+        def fits(spent: Usage) -> None:
+            nonlocal is_let_through
+            self.budget.reserve(spent, expected)
+            is_let_through = True
+
+        try:
+            return self.log.reserve(expected, seconds, fits)
+        except BaseException:
+            if is_let_through:
+                self.budget.settle(expected, Usage())
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +172,7 @@ class _Attempt:
 
     async def made(self) -> _Ended:
         """Reserve, ask, record, settle."""
-        reserved = await self._reserve()
+        expected, reserved = await self._reserve()
         self.started = time.monotonic()
         ended: _Ended | None = None
         why = "stopped by the caller"
@@ -167,17 +185,29 @@ class _Attempt:
         finally:
             ended = ended or self._faulty(Fault(CallOutcome.CANCELLED, why))
             try:
-                await self.desk.keep(ended.record)
+                await self.desk.keep(ended.record, reserved)
             finally:
-                self.desk.budget.settle(reserved, ended.record.usage)
+                self.desk.budget.settle(expected, ended.record.usage)
 
-    async def _reserve(self) -> Usage:
+    async def _reserve(self) -> tuple[Usage, int | None]:
+        """What the call is expected to take, and the log's reservation of it."""
         output = min(EXPECTED_OUTPUT, output_tokens(self.call.spec))
         expected = self._priced(Usage(_tokens(len(self.call.request)), output))
+        seconds = attempt_seconds(self.call.spec) + SETTLE_SECONDS
+        asked = asyncio.get_running_loop().run_in_executor(
+            self.desk.recorder, self.desk.set_aside, expected, seconds
+        )
         try:
-            return self.desk.budget.reserve(await self.desk.spent(), expected)
+            return expected, await asyncio.shield(asked)
         except (BudgetStop, StepBudgetStop) as stop:
             await self.desk.keep(self.record(CallOutcome.BUDGET, str(stop)))
+            raise
+        except asyncio.CancelledError:
+            await asyncio.wait([asked])
+            if asked.exception() is None:
+                stopped = self.record(CallOutcome.CANCELLED, "stopped before it was made")
+                await self.desk.keep(stopped, asked.result())
+                self.desk.budget.settle(expected, Usage())
             raise
 
     async def _ask(self) -> _Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -134,12 +135,20 @@ class CallLog(Protocol):
         """The call with that key whose outcome is final (`CallOutcome.is_final`), or None."""
         ...
 
-    def record(self, call: CallRecord) -> None:
-        """Keep a call for good, answered or not; at once, whatever the caller does next."""
+    def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int | None:
+        """Set aside what a call is expected to take, for `seconds` at most.
+
+        `fits` is told what the calls of the run took and what is set aside for others, in every
+        process, and raises where there is no room: nothing is set aside then. No other reservation
+        comes in between.
+        """
         ...
 
-    def spent(self) -> Usage:
-        """What all calls of the run recorded so far took."""
+    def record(self, call: CallRecord, reserved: int | None = None) -> None:
+        """Keep a call for good, answered or not; at once, whatever the caller does next.
+
+        What it took takes the place of what was `reserved` for it.
+        """
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 
 from evolution.llm.calls import CallRecord, Usage
 
@@ -22,6 +23,9 @@ class CallMemory:
         self.calls: list[CallRecord] = []
         self._final: dict[str, CallRecord] = {}
         self._spent = Usage()
+        self._in_flight: dict[int, Usage] = {}
+        self._reservations = 0
+        self._lock = threading.Lock()
         for call in calls:
             self.record(call)
 
@@ -29,10 +33,21 @@ class CallMemory:
         """The call with that key whose outcome is final, or None."""
         return self._final.get(key)
 
-    def record(self, call: CallRecord) -> None:
+    def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int:
+        """Set aside what a call is expected to take; see `CallLog.reserve`."""
+        with self._lock:
+            fits(sum(self._in_flight.values(), self._spent))
+            self._reservations += 1
+            self._in_flight[self._reservations] = expected
+            return self._reservations
+
+    def record(self, call: CallRecord, reserved: int | None = None) -> None:
         """Keep a call."""
         self.calls.append(call)
-        self._spent += call.usage
+        with self._lock:
+            self._spent += call.usage
+            if reserved is not None:
+                self._in_flight.pop(reserved, None)
         if call.outcome.is_final:
             self._final.setdefault(call.key, call)
 

@@ -35,6 +35,8 @@ class DatabaseCallLog:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
+        """Whoever was at this step before works on it no more, and has no call in flight."""
+        calls.forget_reservations(self._place)
         return self
 
     def __exit__(
@@ -52,16 +54,20 @@ class DatabaseCallLog:
         """The call with that key whose outcome is final, or None. Raises CorruptStore."""
         return self._ask(lambda: self._recall(key))
 
-    def record(self, call: CallRecord) -> None:
+    def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int | None:
+        """Set aside what a call is expected to take; see `CallLog.reserve`.
+
+        BudgetStop also once the run was cancelled: nothing more is spent on it.
+        """
+        return self._ask(lambda: self._reserve(expected, seconds, fits))
+
+    def record(self, call: CallRecord, reserved: int | None = None) -> None:
         """Keep a call for good, answered or not, at once."""
-        self._loose.append(self._ask(lambda: calls.store_call(self._place, call)))
+        self._loose.append(self._ask(lambda: calls.store_call(self._place, call, reserved)))
 
     def spent(self) -> Usage:
-        """What all calls of the run took so far, in every process.
-
-        BudgetStop once the run was cancelled: nothing more is spent on it.
-        """
-        return self._ask(self._spent)
+        """What all calls of the run took so far, in every process."""
+        return self._ask(lambda: calls.sum_usage(self._place.scope))
 
     def give_to(self, environment: Environment) -> None:
         """What was said since the last candidate led to this one."""
@@ -78,11 +84,13 @@ class DatabaseCallLog:
         replayed = calls.find_call(Q(run=self._replay_of), key)
         return None if replayed is None else replayed[1]
 
-    def _spent(self) -> Usage:
+    def _reserve(
+        self, expected: Usage, seconds: float, fits: Callable[[Usage], None]
+    ) -> int | None:
         run = self._place.run
         if run is not None and leases.is_run_cancelled(run.pk):
             raise BudgetStop("the run was cancelled")
-        return calls.sum_usage(self._place.scope)
+        return calls.reserve_call(self._place, expected, seconds, fits)
 
     def _ask[T](self, question: Callable[[], T]) -> T:
         if threading.get_ident() == self._owner and not _has_loop():

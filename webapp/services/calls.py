@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
+from django.utils import timezone
 
 from evolution.llm.calls import CallOutcome, CallRecord, Role, Usage
 from evolution.plain_text import plain
 from evolution.transcripts import answer_of, new_in_request
-from webapp.models import Environment, EvolutionRun, EvolutionStep, ModelCall
+from webapp.models import CallReservation, Environment, EvolutionRun, EvolutionStep, ModelCall
 from webapp.models.call import FINAL
 from webapp.presentation.text import clean
 from webapp.store import load_packed, save_packed
@@ -39,8 +41,59 @@ class Place:
         return Q(run=None, environment=self.environment)
 
 
-def store_call(place: Place, call: CallRecord) -> int:
-    """Keep a call, answered or not; returns its id.
+def reserve_call(
+    place: Place, expected: Usage, seconds: float, fits: Callable[[Usage], None]
+) -> int | None:
+    """Set aside what a call of a run is expected to take; returns the reservation's id.
+
+    `fits` is told what the run's calls took and what is set aside, and raises where there is no
+    room. All processes line up for that, so that two never take the same room. Calls of no run
+    share no budget: nothing is set aside for them.
+    """
+    run = place.run
+    if run is None:
+        fits(Usage())
+        return None
+    now = timezone.now()
+    with transaction.atomic():
+        _line_up(run)
+        fits(sum_usage(place.scope) + _set_aside(run, now))
+        row = CallReservation.objects.create(
+            run=run,
+            step=place.step,
+            tokens=expected.tokens,
+            usd=expected.usd,
+            expires_at=now + timedelta(seconds=seconds),
+        )
+    return row.pk
+
+
+def forget_reservations(place: Place) -> None:
+    """Give back what was set aside for a step by a worker that is gone."""
+    if place.step is not None:
+        CallReservation.objects.filter(step=place.step).delete()
+
+
+def _set_aside(run: EvolutionRun, now: datetime) -> Usage:
+    """What the calls in flight are expected to take, all as input tokens."""
+    found = run.reservations.filter(expires_at__gt=now).aggregate(
+        tokens=Sum("tokens"), usd=Sum("usd")
+    )
+    return Usage(int(found["tokens"] or 0), usd=float(found["usd"] or 0.0))
+
+
+def _line_up(run: EvolutionRun) -> None:
+    """Wait for whoever else looks at this run's budget; holds to the end of the transaction.
+
+    A lock of its own, for the run's row is others' to change.
+    """
+    with connection.cursor() as cursor:
+        name = f"calls of run {run.pk}"
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+
+
+def store_call(place: Place, call: CallRecord, reserved: int | None = None) -> int:
+    """Keep a call, answered or not; returns its id. What was `reserved` for it is given back.
 
     Should another worker have kept the answer first, what this one cost is kept all the same.
     """
@@ -67,13 +120,22 @@ def store_call(place: Place, call: CallRecord) -> int:
         response_digest=save_packed(call.response) if call.response else "",
         text=_searchable(call),
     )
+    with transaction.atomic():
+        if place.run is not None and reserved is not None:
+            # At one moment for whoever looks at the budget: never counted twice, nor not at all.
+            _line_up(place.run)
+            CallReservation.objects.filter(pk=reserved).delete()
+        _save_once(row)
+    return row.pk
+
+
+def _save_once(row: ModelCall) -> None:
     try:
         with transaction.atomic():
             row.save()
     except IntegrityError:
         row.outcome, row.reason = CallOutcome.CANCELLED, "another worker had the answer first"
         row.save()
-    return row.pk
 
 
 def find_call(scope: Q, key: str) -> tuple[int, CallRecord] | None:

@@ -6,17 +6,38 @@ import pytest
 
 from evolution.llm.breaker import FIRST_PAUSE, LONGEST_PAUSE, THRESHOLD, Breaker
 from evolution.llm.budget import Budget, Limits
-from evolution.llm.calls import BudgetStop, StepBudgetStop, Usage
+from evolution.llm.calls import BudgetStop, CallOutcome, CallRecord, Role, StepBudgetStop, Usage
+from evolution.llm.replay import CallMemory
+
+
+def took(usage: Usage) -> CallRecord:
+    """A call on record that took so much."""
+    answered = CallOutcome.ANSWERED
+    return CallRecord("k", "here", Role.JUDGE, "tiny", "", 1, answered, "", b"", b"", usage, 0.1)
 
 
 def test_what_is_in_flight_counts() -> None:
-    budget = Budget(Limits(tokens=1000))
-    first = budget.reserve(Usage(), Usage(300, 100))
-    budget.reserve(Usage(), Usage(300, 100))
+    budget, log = Budget(Limits(tokens=1000)), CallMemory()
+
+    def fits(spent: Usage) -> None:
+        budget.reserve(spent, Usage(300, 100))
+
+    first = log.reserve(Usage(300, 100), 60, fits)
+    log.reserve(Usage(300, 100), 60, fits)
     with pytest.raises(BudgetStop, match="800 of 1000 tokens"):
+        log.reserve(Usage(300, 100), 60, fits)
+    log.record(took(Usage(50, 10)), first)
+    log.reserve(Usage(300, 100), 60, fits)
+
+
+def test_what_a_step_has_in_flight_counts_for_the_step() -> None:
+    budget = Budget(Limits(), Limits(tokens=1000))
+    budget.reserve(Usage(), Usage(300, 100))
+    budget.reserve(Usage(), Usage(300, 100))
+    with pytest.raises(StepBudgetStop, match="800 of 1000 tokens"):
         budget.reserve(Usage(), Usage(300, 100))
-    budget.settle(first, Usage(50, 10))
-    budget.reserve(Usage(50, 10), Usage(300, 100))
+    budget.settle(Usage(300, 100), Usage(50, 10))
+    budget.reserve(Usage(), Usage(300, 100))
 
 
 def test_each_limit_stops_by_its_name() -> None:
@@ -30,8 +51,8 @@ def test_each_limit_stops_by_its_name() -> None:
 def test_a_steps_own_budget_ends_the_step_only() -> None:
     now = [0.0]
     budget = Budget(Limits(tokens=10**6), Limits(tokens=500, seconds=10), clock=lambda: now[0])
-    reserved = budget.reserve(Usage(), Usage(100, 100))
-    budget.settle(reserved, Usage(100, 150))
+    budget.reserve(Usage(), Usage(100, 100))
+    budget.settle(Usage(100, 100), Usage(100, 150))
     budget.count(Usage(100, 100))
     assert budget.step_spent == Usage(200, 250)
     with pytest.raises(StepBudgetStop, match="450 of 500 tokens"):

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -321,13 +322,13 @@ def test_the_log_is_touched_by_one_thread_that_runs_no_event_loop() -> None:
             self.note()
             return super().recall(key)
 
-        def record(self, call: CallRecord) -> None:
+        def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int:
             self.note()
-            super().record(call)
+            return super().reserve(expected, seconds, fits)
 
-        def spent(self) -> Usage:
+        def record(self, call: CallRecord, reserved: int | None = None) -> None:
             self.note()
-            return super().spent()
+            super().record(call, reserved)
 
     with (
         endpoint() as script,

@@ -57,12 +57,16 @@ def test_the_hard_stop_puts_the_step_back_and_rests_the_run_once(step: Evolution
     assert not leases.claim(now)
 
 
+def _any(_: Usage) -> None:
+    """Everything fits."""
+
+
 def test_a_cancelled_run_spends_no_more_and_its_step_ends(step: EvolutionStep) -> None:
     with DatabaseCallLog(Place(run=step.run, step=step)) as log:
-        assert log.spent() == Usage()
+        assert log.reserve(Usage(1), 60, _any) is not None
         runs.cancel_run(EvolutionRun.objects.get(pk=step.run_id), None)
         with pytest.raises(BudgetStop, match="cancelled") as stopped:
-            log.spent()
+            log.reserve(Usage(1), 60, _any)
     steps.stop_for_budget(step, str(stopped.value))
     now = reload(step)
     assert (now.status, now.run.status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)
