@@ -8,6 +8,7 @@ real step to spoil take one from the operators. Every kind is a function of a wo
 from __future__ import annotations
 
 import base64
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -29,6 +30,8 @@ from bench.sham_worlds import (
 )
 from evolution.contracts import Mutation
 from evolution.directions import Direction, Effect
+from evolution.operators.base import Kind
+from evolution.operators.registry import operator
 from evolution.sequence import EditKind, Pair, apply_edit
 from sandbox.contracts import SandboxFile
 
@@ -252,10 +255,21 @@ def broken_naive(world: World, number: int) -> Mutation:
 
 
 def wrong_direction(world: World, number: int) -> Mutation:
-    """A real step under the name of another direction, its sequence edited to fit the name."""
+    """A real step under the name of another direction, its sequence edited to fit the name.
+
+    Not where the name can be defended: steps of a family render everything anew, a budget is
+    weighed by a step of its own, and a skill that the world asks for could be told as a scenario.
+    """
     real = real_step(world, number)
-    others = [one for one in Direction if one is not real.demand.direction]
-    said = others[number % 2]
+    if operator(real.demand.operator).kind is Kind.FAMILY:
+        raise NotHere("a family's step changes all parts at once")
+    others = set(Direction) - {real.demand.direction}
+    if real.demand.direction is Direction.SKILL:
+        if real.child.folder("environment") != world.bundle.folder("environment"):
+            others.discard(Direction.SCENARIO)
+        if real.demand.effect is Effect.BUDGET:
+            others.discard(Direction.LENGTH)
+    said = random.Random(f"{world.name} {number}").choice(sorted(others))
     edit = edit_for(world, said, real.demand.operator)
     return replace(
         real,

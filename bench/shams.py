@@ -114,10 +114,14 @@ def watched(name: str, bundle: Bundle, runner: TrialRunner) -> World:
 
 
 def instances(sham: Sham, worlds: Sequence[World]) -> Iterator[tuple[str, World, Mutation]]:
-    """Shams of one kind, over all worlds and numbers, for ever; no child comes twice."""
+    """Shams of one kind, over all worlds and numbers, for ever; no child comes twice.
+
+    Each world begins with another number, so that few instances see many variants already.
+    """
     seen: set[tuple[str, str]] = set()
-    for number in range(200):
-        for world in worlds:
+    for turn in range(200):
+        for place, world in enumerate(worlds):
+            number = turn + place
             try:
                 made = sham(world, number)
             except NotHere:

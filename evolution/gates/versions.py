@@ -10,12 +10,12 @@ _VERSIONS = {
     "contract": 3,
     "demand": 3,
     "exploits": 5,
-    "hermetic": 6,
+    "hermetic": 7,
     "mutants": 5,
     "novel": 3,
     "oracle": 3,
     "parent_solution": 3,
-    "sequence": 3,
+    "sequence": 4,
 }
 """Raised when this gate's answers change; those that are not named speak in their first one."""
 

@@ -16,7 +16,7 @@ from evolution.operators.base import Kind, Operator
 from evolution.operators.registry import OPERATORS
 from evolution.sequence import EditKind, Pair, SequenceEdit, apply_edit
 from sandbox.contracts import Outcome, SandboxFile, Trace, TrialResult
-from tests.evolution.operators.subjects import small
+from tests.evolution.operators.subjects import INPUT, small
 
 PARENT = small()
 WRAPPERS = tuple(one for one in OPERATORS if one.kind is Kind.WRAPPER)
@@ -111,7 +111,7 @@ def test_a_scenario_that_is_only_told_is_none_unless_it_is_about_what_is_seen() 
     assert sequence.foreseen(about) is None
 
 
-INPUT, REPORT, LIST = "/app/data/in.csv", "/app/out/report.json", "/app/out/list.tsv"
+REPORT, LIST = "/app/out/report.json", "/app/out/list.tsv"
 BEFORE = result(
     SandboxFile(REPORT, b"1"),
     read=(INPUT, "/tmp/x"),
@@ -127,9 +127,9 @@ ONE_MORE = result(
 )
 ANOTHER_WORLD = result(
     SandboxFile(REPORT, b"1"),
-    read=(INPUT, "/app/spool/in.csv.enc", "/tmp/y"),
+    read=(INPUT, "/app/spool/orders.enc", "/tmp/y"),
     written=(INPUT, REPORT, "/tmp/y"),
-    commands=(("iconv", "/app/spool/in.csv.enc"), ("sort", INPUT)),
+    commands=(("iconv", "/app/spool/orders.enc"), ("sort", INPUT)),
 )
 OTHER_TOOLS = result(
     SandboxFile(REPORT, b"1"), read=(INPUT,), written=(REPORT,), commands=(("awk", INPUT),)
@@ -164,6 +164,56 @@ def test_a_budget_may_be_weighed_by_a_step_of_its_own() -> None:
     mutation = made(Direction.SKILL)
     budget = replace(mutation, demand=replace(mutation.demand, effect=Effect.BUDGET))
     assert seen(budget, ONE_MORE, BEFORE).status is GateStatus.PASSED
+
+
+def without_input(*added: SandboxFile) -> Mutation:
+    """A step of skill whose world has the orders no more, but these files."""
+    mutation = made(Direction.SKILL)
+    child = PARENT.bundle.with_files(added, ["environment/data/orders.csv"])
+    return replace(mutation, child=child, demand=replace(mutation.demand, effect=Effect.SOLUTION))
+
+
+MADE_AGAIN = replace(
+    BEFORE,
+    trace=Trace(
+        read=("/app/spool/orders", INPUT),
+        written=(INPUT, REPORT),
+        commands=(("iconv", "/app/spool/orders"), ("sort", INPUT)),
+    ),
+)
+
+
+def test_an_input_that_is_gone_and_made_again_is_no_matter_of_skill_alone() -> None:
+    step = without_input(SandboxFile("environment/spool/orders", b"encoded"))
+    answer = seen(step, MADE_AGAIN, BEFORE)
+    assert answer.status is GateStatus.FAILED
+    assert f"{INPUT} is given no more, and the solution makes it again" in answer.reason
+    kept = replace(step, child=PARENT.bundle)
+    assert seen(kept, MADE_AGAIN, BEFORE).status is GateStatus.PASSED
+
+
+@pytest.mark.parametrize(
+    "command", [("/app/feed/client", "1"), ("/usr/bin/python3", "/app/feed/client", "1")]
+)
+def test_a_new_program_that_gives_the_input_has_to_be_mastered(command: tuple[str, ...]) -> None:
+    step = without_input(SandboxFile("environment/feed/client", b"#!/bin/sh\n", 0o755))
+    assert MADE_AGAIN.trace is not None
+    trace = replace(MADE_AGAIN.trace, commands=(command,), programs=(command[0].split("/")[-1],))
+    assert seen(step, replace(MADE_AGAIN, trace=trace), BEFORE).status is GateStatus.PASSED
+
+
+def test_a_delivery_at_another_place_is_a_step_of_its_own() -> None:
+    elsewhere = "/app/followup/answer.json"
+    child = replace(
+        BEFORE,
+        state=(*(BEFORE.state or ()), SandboxFile(elsewhere, b"3")),
+        trace=Trace(read=(INPUT,), written=(REPORT, elsewhere), commands=(("sort", INPUT),)),
+    )
+    mutation = made(Direction.SKILL)
+    mutation = replace(mutation, demand=replace(mutation.demand, effect=Effect.SOLUTION))
+    answer = seen(mutation, child, BEFORE)
+    assert answer.status is GateStatus.FAILED
+    assert f"delivers {elsewhere}, where nothing had to be left before" in answer.reason
 
 
 def test_runs_that_could_not_be_followed_leave_it_to_the_files() -> None:
