@@ -61,7 +61,7 @@
     }
     if (event.key === "g") { isGoing = true; setTimeout(() => { isGoing = false; }, 1200); return; }
     if (actions[event.key]?.()) { event.preventDefault(); return; }
-    const marked = event.key.length === 1 && document.querySelector(`a[data-key="${CSS.escape(event.key)}"]`);
+    const marked = event.key.length === 1 && document.querySelector(`:is(a, .head button)[data-key="${CSS.escape(event.key)}"]`);
     if (marked) { event.preventDefault(); marked.click(); }
   });
 

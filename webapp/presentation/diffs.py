@@ -190,7 +190,7 @@ def _paired(
 
 @dataclass(frozen=True, slots=True)
 class WordRun:
-    """Some words in a row. `kind` is same, added or removed."""
+    """Some words in a row. `kind` is same, added or removed; folded ones are the same, too."""
 
     kind: str
     text: str
@@ -212,3 +212,18 @@ def word_diff(old: str, new: str) -> tuple[WordRun, ...]:
         if j2 > j1:
             runs.append(WordRun("added", "".join(right[j1:j2])))
     return tuple(runs)
+
+
+def fold_same(runs: Sequence[WordRun], *, at_least: int = 4) -> tuple[WordRun, ...]:
+    """The runs with what stayed folded, but for the line before and after each change."""
+    shown: list[WordRun] = []
+    for at, run in enumerate(runs):
+        lines = run.text.splitlines(keepends=True)
+        head = 0 if at == 0 else 1
+        tail = len(lines) - (0 if at == len(runs) - 1 else 2)
+        if run.kind != "same" or len(runs) == 1 or tail - head < at_least:
+            shown.append(run)
+            continue
+        parts = (("same", lines[:head]), ("folded", lines[head:tail]), ("same", lines[tail:]))
+        shown += [WordRun(kind, "".join(part)) for kind, part in parts if part]
+    return tuple(shown)

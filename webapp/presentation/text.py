@@ -62,18 +62,29 @@ def excerpt(text: str, *, cap: int = 100_000, lines: int = 3_000) -> Excerpt:
     return Excerpt("\n".join(rows), ", ".join(cut))
 
 
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d+[.)])\s+")
 _OWN_LINE = re.compile(r"\s|[-*+>#|]|\d+[.)]|`{3}|~{3}")
 
 
+def _goes_on(item: str, line: str) -> bool:
+    """Whether the indented line is the rest of the item of a list, not a new one or its code."""
+    head = _ITEM.match(item)
+    indent = len(line) - len(line.lstrip())
+    if not head or _OWN_LINE.match(line.lstrip()):
+        return False
+    return len(head[1]) < indent <= len(head[0])
+
+
 def unwrap(text: str) -> str:
-    """Prose with one line a paragraph; lists, tables, headings and code stay as they are."""
+    """Prose with one line a paragraph or item; tables, headings and code stay as they are."""
     lines: list[str] = []
     is_code = False
     for line in text.split("\n"):
         is_fence = line.lstrip().startswith(("```", "~~~"))
-        joins = lines and lines[-1] and line and not (is_code or is_fence or _OWN_LINE.match(line))
+        goes_on = not _OWN_LINE.match(line) or bool(lines and _goes_on(lines[-1], line))
+        joins = lines and lines[-1] and line and goes_on and not (is_code or is_fence)
         if joins and not lines[-1].lstrip().startswith(("#", "|", "```", "~~~")):
-            lines[-1] = f"{lines[-1].rstrip()} {line}"
+            lines[-1] = f"{lines[-1].rstrip()} {line.lstrip()}"
         else:
             lines.append(line)
         is_code ^= is_fence

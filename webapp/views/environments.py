@@ -52,12 +52,11 @@ def environment(request: Request, pk: int) -> HttpResponseBase:
     parent = detail.get_parent(shown)
     before, after = detail.sequence_change(parent.sequence if parent else [], shown.sequence)
     show_words = parent is not None and request.GET.get("words") == "1"
-    old = parent.instruction if parent else ""
     context = frame(shown, "overview") | {
         "parent": parent,
         "before": before if parent else (),
         "after": after if parent else detail.sequence_change(shown.sequence, shown.sequence)[0],
-        "words": diffs.word_diff(old, shown.instruction) if show_words else (),
+        "words": changed_words(parent, shown) if show_words else (),
         "instruction": markdown.render(shown.instruction),
         "demands": detail.demand_rows(shown),
         "difficulty": detail.difficulty_of(shown),
@@ -131,6 +130,13 @@ def diff(request: Request, pk: int) -> HttpResponseBase:
         "rates": shown.change_rates.get(against, {}),
     }
     return answer(request, "webapp/environment_diff.html", context, fragment="diff")
+
+
+def changed_words(parent: Environment | None, shown: Environment) -> tuple[diffs.WordRun, ...]:
+    """The instruction with the words that came and went; what stayed is folded."""
+    if parent is None:
+        return ()
+    return diffs.fold_same(diffs.word_diff(parent.instruction, shown.instruction))
 
 
 def file_diffs(

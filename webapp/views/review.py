@@ -18,7 +18,7 @@ from webapp.presentation import diffs
 from webapp.selectors import detail, lineages, queue
 from webapp.services import reviews
 from webapp.services.errors import InvalidInput, NotAllowed, StaleReview
-from webapp.views.environments import file_diffs
+from webapp.views.environments import changed_words, file_diffs
 from webapp.views.gates import answered_gates
 
 SKIP_CAP = 500
@@ -167,7 +167,7 @@ def _focus(
         "parent": parent,
         "before": before,
         "after": after,
-        "words": diffs.word_diff(parent.instruction, shown.instruction) if parent else (),
+        "words": changed_words(parent, shown),
         "file_diffs": changed,
         "left_out": left_out,
         "gates": answered_gates(shown.current_verification),

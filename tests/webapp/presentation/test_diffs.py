@@ -10,7 +10,14 @@ from django.utils.html import strip_tags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.presentation.diffs import FileChange, FileEntry, changed_files, file_diff, word_diff
+from webapp.presentation.diffs import (
+    FileChange,
+    FileEntry,
+    changed_files,
+    file_diff,
+    fold_same,
+    word_diff,
+)
 from webapp.presentation.highlighting import highlight_lines
 from webapp.presentation.text import unwrap
 
@@ -99,6 +106,19 @@ def test_a_changed_word_is_the_only_one_marked() -> None:
         ("added", "summary"),
         ("same", "to /app/out"),
     ]
+
+
+def test_what_stayed_is_folded_up_to_the_lines_beside_a_change() -> None:
+    old = "\n".join(f"- line {number}" for number in range(12))
+    runs = word_diff(old, old.replace("line 5", "line five"))
+    folded = fold_same(runs)
+    assert "".join(run.text for run in folded) == "".join(run.text for run in runs)
+    kinds = [run.kind for run in folded]
+    assert kinds == ["folded", "same", "removed", "added", "same", "folded"]
+    assert folded[1].text.strip() == "- line 4\n- line"
+    assert folded[4].text == "\n- line 6\n"
+    unchanged = word_diff(old, old)
+    assert fold_same(unchanged) == unchanged
 
 
 def test_a_moved_file_is_told_from_one_that_went_and_one_that_came() -> None:

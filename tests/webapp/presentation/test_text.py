@@ -63,8 +63,10 @@ def test_a_dump_shows_offset_hex_and_letters() -> None:
 def test_paragraphs_are_unwrapped_and_structure_stays() -> None:
     code = "```\nx\ny\n```\n"
     source = f"# Title\nOne\ntwo.\n\n- item\n  goes on\n- next\n\n{code}after\nall\n\n| a |\n| b |"
-    expected = f"# Title\nOne two.\n\n- item\n  goes on\n- next\n\n{code}after all\n\n| a |\n| b |"
+    expected = f"# Title\nOne two.\n\n- item goes on\n- next\n\n{code}after all\n\n| a |\n| b |"
     assert unwrap(source) == expected
+    kept = "- item\n  - inner\n\n      code\n\n- next\n      deeper\n    "
+    assert unwrap(kept) == kept
 
 
 @given(st.text(alphabet="ab -#`\n", max_size=80))
