@@ -1,31 +1,39 @@
 """`hermetic`: does the reference solution earn the same elsewhere, and on another day?
 
-Everything is changed at once first: time zone, locale, home, number of CPUs, umask, and no network
-where one was allowed. Only when that fails is each change tried alone, twice, to name the one that
-breaks it; a change under which it only runs out of time counts when it ends in time without it.
-Then solution and tests run 400 days later; two days later is the control, since where
-even that fails the clock cannot be moved fairly here. Programs that ask who they run as are run as
-somebody else. What could not be tried fairly, above all another host name, which no back-end gives,
-is told as not tried and holds nothing against the bundle.
+Everything is changed at once first: time zone, locale, home, host name, number of CPUs, the order
+in which folders list their files, umask, and no network where one was allowed. Only when that fails
+is each change tried alone, twice, to name the one that breaks it; a change under which it only runs
+out of time counts when it ends in time without it.
+Programs that ask who they run as are run as somebody else with the same rights; those that look at
+times of files get files as another checkout brings them. Then solution and tests run 400 days
+later; two days later is the control, since where even that fails the clock cannot be moved fairly
+here. What could not be tried fairly is told as not tried and holds nothing against the bundle.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
 
 from evolution import execution
 from evolution.bundle import Bundle, BundleError
 from evolution.contracts import Evidence, GateResult
+from evolution.gates import other_user
 from evolution.gates.answers import failed, inconclusive, machinery_fault, observe, passed
 from evolution.gates.case import Case
 from evolution.gates.clock import MARK, announced, mentions_time, moved_judging, moved_solver
 from evolution.gates.desk import MACHINERY, Ask, Steps
-from evolution.gates.programs import asks_host_name, asks_user_id
+from evolution.gates.other_files import NOT_DONE, checked_out, rested
+from evolution.gates.programs import (
+    asks_file_times,
+    asks_user_id,
+    lists_folders,
+    needs_root,
+    switches_user,
+)
+from evolution.gates.surroundings import UMASK, Change, changes_of, has_user, leaves_modes_open
 from sandbox.contracts import (
-    NetworkMode,
-    NetworkPolicy,
     SandboxFile,
     SolverEnd,
     TrialResult,
@@ -35,19 +43,12 @@ from sandbox.contracts import (
 GATE = "hermetic"
 DAYS = 400
 CONTROL_DAYS = 2
-SOFT = frozenset({"umask"})
-"""Changes that no solver meets: what they break is reported and does not count."""
-
-SOMEBODY = "nobody"
-"""Whom a solution runs as that asks who it is; every image has him."""
-
 AS_IT_IS = 99
 """The repetition of a run without any change, beyond all that are made of the oracle."""
 
-Change = Callable[[TrialSpec], TrialSpec]
 Trials = Generator[tuple[Ask, ...], tuple[TrialResult, ...], "Found"]
-_SETS = re.compile(r"(?im)^\s*ENV\s+(?:.*\s)?(TZ|LC_ALL|LANG|HOME)[= ]")
-_USER = re.compile(r"(?im)^\s*USER\s")
+Rounds = Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]
+_ROOT = re.compile(r"(?i)\b(root|superuser|sudo|(uid|user id) 0)\b")
 
 
 class Found:
@@ -81,16 +82,18 @@ def check(case: Case) -> Steps:
     changes = changes_of(bundle, spec)
     place = yield from _elsewhere(spec, changes)
     yield from _as_another(bundle, spec, place)
+    yield from _with_other_files(bundle, spec, place)
     day = yield from _another_day(bundle, spec)
-    return judge(place, day, len(changes))
+    soft = frozenset() if leaves_modes_open(bundle, _programs(bundle)) else frozenset({UMASK})
+    return judge(place, day, len(changes), soft)
 
 
-def judge(place: Found, day: Found, changes: int) -> GateResult:
-    """The gate's answer from both parts."""
+def judge(place: Found, day: Found, changes: int, soft: frozenset[str]) -> GateResult:
+    """The gate's answer from both parts; what `soft` changes break is reported only."""
     evidence = [*place.evidence, *day.evidence]
-    hard = [name for name in (*place.broken, *day.broken) if name not in SOFT] + place.late
+    hard = [name for name in (*place.broken, *day.broken, *place.late) if name not in soft]
     notes = [*place.notes, *day.notes]
-    notes += [f"fails with another {name}" for name in place.broken if name in SOFT]
+    notes += [f"fails with {name}" for name in place.broken if name in soft]
     not_tried = [*place.not_tried, *day.not_tried]
     notes += [f"not tried: {change}" for change in not_tried]
     figures = {
@@ -108,48 +111,6 @@ def judge(place: Found, day: Found, changes: int) -> GateResult:
 
 
 # -- elsewhere ----------------------------------------------------------------------------------
-
-
-def changes_of(bundle: Bundle, spec: TrialSpec) -> dict[str, Change]:
-    """The changes that are fair here, by name; what the bundle sets itself is left as it is."""
-    dockerfile = bundle.by_path.get("environment/Dockerfile")
-    text = dockerfile.data.decode(errors="replace") if dockerfile is not None else ""
-    own = {name.upper() for name in _SETS.findall(text)}
-    own |= {name for name, _ in (*spec.image.env, *spec.solver.env, *spec.verifier.env)}
-    changes: dict[str, Change] = {}
-    if "TZ" not in own:
-        changes["another time zone"] = lambda s: _with_env(s, TZ="RKT-13:45")
-    if not own & {"LC_ALL", "LANG"}:
-        changes["another locale"] = lambda s: _with_env(s, LC_ALL="C.UTF-8", LANG="C.UTF-8")
-    if "HOME" not in own:
-        changes["another home"] = lambda s: _with_env(s, HOME="/var/tmp")  # noqa: S108
-    changes["another number of CPUs"] = _other_cpus
-    if not _USER.search(text) and spec.solver.user is None and spec.verifier.user is None:
-        changes["umask"] = _other_umask
-    if spec.network.mode is not NetworkMode.NO_NETWORK:
-        changes["no network"] = lambda s: replace(s, network=NetworkPolicy())
-    return changes
-
-
-def _with_env(spec: TrialSpec, **values: str) -> TrialSpec:
-    def merged(env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted({**dict(env), **values}.items()))
-
-    return replace(
-        spec,
-        solver=replace(spec.solver, env=merged(spec.solver.env)),
-        verifier=replace(spec.verifier, env=merged(spec.verifier.env)),
-    )
-
-
-def _other_cpus(spec: TrialSpec) -> TrialSpec:
-    cpus = 2.0 if (spec.limits.cpus or 2.0) < 2.0 else 1.0
-    return replace(spec, limits=replace(spec.limits, cpus=cpus))
-
-
-def _other_umask(spec: TrialSpec) -> TrialSpec:
-    command = f"umask 0002 && exec {spec.solver.command}"
-    return replace(spec, solver=replace(spec.solver, command=command))
 
 
 def _elsewhere(spec: TrialSpec, changes: dict[str, Change]) -> Trials:
@@ -205,42 +166,85 @@ def _too_slow(
     found.see("nothing changed, at the same time", ask, result)
     seconds = f"does not end within {spec.solver.timeout_seconds:g} s"
     if result.is_passed:
-        found.late += [f"{name} ({seconds})" for name in names if name not in SOFT]
+        found.late += [f"{name} ({seconds})" for name in names]
     else:
         found.unknown.append(f"{seconds} with {', '.join(names)}, nor with nothing changed")
 
 
-def _as_another(
-    bundle: Bundle, spec: TrialSpec, found: Found
-) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
-    """Another host name and another user, where a program asks for them.
+def _as_another(bundle: Bundle, spec: TrialSpec, found: Found) -> Rounds:
+    """Another user with the rights of root, where a program asks who it is."""
+    for folder, change in (("solution", other_user.solving), ("tests", other_user.judging)):
+        if not asks_user_id(_programs(bundle, folder)):
+            continue
+        name = f"another user for the {folder}"
+        if why := _cannot_be_another(bundle, spec, folder):
+            found.leave(name, why)
+            continue
+        results = yield from _twice(change(spec), name, found)
+        if results and not other_user.is_there(results[-1]):
+            found.leave(name, f"the image has no setpriv, or no user {other_user.SOMEBODY}")
+        elif results:
+            found.broken.append(name)
 
-    Another user may lack rights, so that only success tells something: what fails as another one
-    counts as not tried.
-    """
+
+def _cannot_be_another(bundle: Bundle, spec: TrialSpec, folder: str) -> str:
+    """Why it would say nothing to run as somebody else; empty where it does."""
     programs = _programs(bundle)
-    if asks_host_name(programs):
-        why = "its programs ask for the name of the host, which is always the same here"
-        found.leave("another host name", why)
-    if not asks_user_id(programs):
-        return
-    if spec.solver.user not in (None, "root", "0"):
-        why = "its programs ask who they run as, and run as somebody of their own"
-        found.leave("another user", why)
-        return
-    ask = Ask(replace(spec, solver=replace(spec.solver, user=SOMEBODY)), "elsewhere:another user")
-    (result,) = yield (ask,)
-    found.see("another user", ask, result)
-    if fault := machinery_fault((result,)):
-        found.unknown.append(fault)
-    elif not result.is_passed:
-        why = f"its programs ask who they run as, and it fails as {SOMEBODY}, rights or not"
-        found.leave("another user with the same rights", why)
+    user = spec.solver.user if folder == "solution" else spec.verifier.user
+    if user not in (None, "root", "0") or has_user(bundle):
+        return "they run as somebody of their own"
+    if _ROOT.search(bundle.displayed_instruction):
+        return "the instruction speaks of root"
+    if needs_root(programs) or switches_user(programs):
+        return "they call what insists on root, or work for other users, too"
+    is_ours = spec.verifier.toolchain is not None or spec.verifier.has_tests_in_image
+    return "they are not started by the bundle alone" if folder == "tests" and is_ours else ""
 
 
-def _programs(bundle: Bundle) -> list[SandboxFile]:
+def _with_other_files(bundle: Bundle, spec: TrialSpec, found: Found) -> Rounds:
+    """Files with the times of another checkout, and work that has lain for two hours."""
+    programs = _programs(bundle)
+    if asks_file_times(programs) and spec.solver.user in (None, "root", "0"):
+        for is_late in (False, True):
+            name = f"other times of files ({'the first' if is_late else 'the last'} one newest)"
+            results = yield from _twice(checked_out(spec, is_late=is_late), name, found)
+            if results and results[-1].solver_exit_status == NOT_DONE:
+                found.leave(name, "no times could be changed there")
+            elif results:
+                found.broken.append(name)
+                break
+    tests = _programs(bundle, "tests")
+    if not spec.verifier.is_separate and (asks_file_times(tests) or lists_folders(tests)):
+        name = "work that is judged two hours later"
+        if (yield from _twice(rested(spec), name, found)):
+            found.broken.append(name)
+
+
+def _twice(
+    spec: TrialSpec, name: str, found: Found
+) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], list[TrialResult]]:
+    """The results when it fails twice in a row, else nothing; what says nothing is noted."""
+    seen = []
+    for number in (1, 2):
+        ask = Ask(spec, f"elsewhere:{name}", number)
+        (result,) = yield (ask,)
+        found.see(f"{name}, run {number}", ask, result)
+        if fault := machinery_fault((result,)):
+            found.unknown.append(fault)
+            return []
+        if result.is_passed:
+            return []
+        seen.append(result)
+    if seen[-1].solver_end is SolverEnd.TIMEOUT:
+        found.unknown.append(f"does not end in time with {name}")
+        return []
+    return seen
+
+
+def _programs(bundle: Bundle, *folders: str) -> list[SandboxFile]:
     """What runs: solution and tests."""
-    return [file for file in bundle.files if file.path.startswith(("solution/", "tests/"))]
+    heads = tuple(f"{folder}/" for folder in folders or ("solution", "tests"))
+    return [file for file in bundle.files if file.path.startswith(heads)]
 
 
 # -- on another day -----------------------------------------------------------------------------

@@ -28,6 +28,24 @@ _USER_ID = re.compile(
     + rb"(?:id|whoami|logname)\b"
 )
 _USER_ID_SAID = re.compile(_AT + rb"(?:(?:id|whoami|logname)" + _ENDS + rb"|stat\b[^\n|;]*%[ugUG])")
+_SWITCHES = re.compile(
+    rb"\bset(?:res|re|e)?[ug]id\b|\b(?:setpriv|runuser|sudo|chown|useradd|adduser|gosu)\b|\buser="
+    rb"|\bwww-data\b|\b(?:nginx|postgres|mysqld?|apache2?|sshd)\b"
+)
+_SWITCHES_SAID = re.compile(_AT + rb"su[ \t]+-?\w")
+_NEEDS_ROOT = re.compile(
+    rb"\b(?:apt|apt-get|dpkg|apk|yum|dnf|systemctl|service|mount|umount|chroot|passwd|groupadd"
+    rb"|crontab|iptables)[ \t]"
+)
+_FILE_TIMES = re.compile(
+    rb"[gm]etmtime|getctime|st_[mc]time|\butime\b|-(?:nt|ot)\b|-newer|-[mc](?:min|time)\b"
+    rb"|%T@|\brsync\b|lastModified"
+)
+_FILE_TIMES_SAID = re.compile(
+    rb"\bls[ \t]+(?:-\w+[ \t]+)*-\w*t|\bstat\b[^\n|;]*%[yYzZ]|\bdate\b[^\n|;]*[ \t]-r"
+)
+_LISTS = re.compile(rb"\b(?:listdir|scandir|iterdir|glob|rglob|walk)\(")
+_LISTS_SAID = re.compile(rb"\bls[ \t]+-\w*[Uf]|\bfind[ \t]")
 _SHELL = re.compile(rb"#![^\n]*sh\b")
 _COMMENT = re.compile(rb"(?m)^[ \t]*#(?!!).*$")
 
@@ -47,6 +65,26 @@ def asks_host_name(files: Iterable[SandboxFile]) -> bool:
 def asks_user_id(files: Iterable[SandboxFile]) -> bool:
     """Whether a program among these files asks who it runs as, or who owns a file."""
     return _is_asked(files, _USER_ID, _USER_ID_SAID)
+
+
+def switches_user(files: Iterable[SandboxFile]) -> bool:
+    """Whether a program among these files works as, or for, another user than its own."""
+    return _is_asked(files, _SWITCHES, _SWITCHES_SAID)
+
+
+def needs_root(files: Iterable[SandboxFile]) -> bool:
+    """Whether a program among these files calls what insists on being called by root."""
+    return _is_asked(files, _NEEDS_ROOT, _NEEDS_ROOT)
+
+
+def asks_file_times(files: Iterable[SandboxFile]) -> bool:
+    """Whether a program among these files looks at times of files."""
+    return _is_asked(files, _FILE_TIMES, _FILE_TIMES_SAID)
+
+
+def lists_folders(files: Iterable[SandboxFile]) -> bool:
+    """Whether a program among these files takes names from a folder as it lists them."""
+    return _is_asked(files, _LISTS, _LISTS_SAID)
 
 
 def _is_asked(

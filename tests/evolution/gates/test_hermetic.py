@@ -31,6 +31,7 @@ from tests.evolution.real_sandbox import CONFIG, DOCKERFILE, SOLVE, edited, orde
 
 pytestmark = pytest.mark.bubblewrap
 DAY = 86400
+TIMES = "other times of files"
 
 
 def judged(bundle: Bundle, runner: TrialRunner) -> GateResult:
@@ -95,7 +96,7 @@ def test_running_out_of_time_everywhere_says_nothing() -> None:
 def test_a_sound_environment_is_the_same_everywhere_and_always(runner: TrialRunner) -> None:
     answer = judged(orders(), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
-    assert dict(answer.figures)["changes"] == 6
+    assert dict(answer.figures)["changes"] == 8
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,13 @@ def test_a_sound_environment_is_the_same_everywhere_and_always(runner: TrialRunn
         ("word=Zürich; echo ${#word}", "7", "another locale"),
         ("echo $HOME", "/root", "another home"),
         ("nproc", "1", "another number of CPUs"),
+        ("hostname", "sandbox", "another host name"),
+        ("uname -n", "sandbox", "another host name"),
+        ("umask", "0022", "another umask"),
+        ("stat -c %a /app/out/report.json", "644", "another umask"),
+        ("id -u", "0", "another user for the solution"),
+        ("[ $EUID -eq 0 ]; whoami", "root", "another user for the solution"),
+        ("date -u -r data/orders.csv +%F", "2024-01-01", f"{TIMES} (the last one newest)"),
     ],
 )
 def test_what_depends_on_its_surroundings_is_named(
@@ -122,10 +130,34 @@ def test_what_the_image_sets_itself_is_not_changed(runner: TrialRunner) -> None:
     assert answer.status is GateStatus.PASSED, answer.reason
 
 
-def test_a_umask_that_no_solver_has_is_reported_only(runner: TrialRunner) -> None:
-    answer = judged(noting("umask", "0022"), runner)
+@pytest.mark.parametrize(
+    "told", ["The report is readable for all.", "Its mode is 644.", "Run `chmod` as you like."]
+)
+def test_a_umask_is_reported_only_where_modes_are_spoken_of(runner: TrialRunner, told: str) -> None:
+    text = f"{orders().instruction}\n{told}\n".encode()
+    answer = judged(noting("umask", "0022", SandboxFile("instruction.md", text)), runner)
     assert answer.status is GateStatus.PASSED
     assert answer.reason.endswith("fails with another umask")
+
+
+FOLDER = "mkdir -p conf && cd conf && touch a b && cd .. && chmod 755 conf"
+
+
+def test_the_order_in_which_a_folder_lists_its_files_is_changed(runner: TrialRunner) -> None:
+    docker = SandboxFile("environment/Dockerfile", f"{DOCKERFILE}RUN {FOLDER}\n".encode())
+    usual, turned = "ls -U conf | head -n 1", "b"
+    answer = judged(noting(usual, "a", docker), runner)
+    other = judged(noting(usual, turned, docker), runner)
+    assert {answer.status, other.status} >= {GateStatus.FAILED}
+    sound = judged(noting("ls conf | head -n 1", "a", docker), runner)
+    assert sound.status is GateStatus.PASSED, sound.reason
+
+
+def test_times_that_the_image_sets_stay_as_they_are(runner: TrialRunner) -> None:
+    run = "RUN touch -d 2023-05-06 data/orders.csv\n"
+    docker = SandboxFile("environment/Dockerfile", f"{DOCKERFILE}{run}".encode())
+    answer = judged(noting("date -u -r data/orders.csv +%F", "2023-05-06", docker), runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
 
 
 @pytest.mark.parametrize(
@@ -214,47 +246,53 @@ def test_an_allowed_network_is_taken_away(runner: TrialRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "change", "why"),
+    ("told", "command", "why"),
     [
-        ("hostname", "another host name", "the name of the host"),
-        ("uname -n", "another host name", "the name of the host"),
-        (
-            "id -u",
-            "another user with the same rights",
-            "who they run as, and it fails as nobody",
-        ),
+        ("It belongs to root.", "id -u", "the instruction speaks of root"),
+        ("", "chown 0 /app/out; id -u", "they call what insists on root"),
     ],
 )
 def test_what_could_not_be_tried_is_told_and_holds_nothing_against_a_bundle(
-    runner: TrialRunner, command: str, change: str, why: str
+    runner: TrialRunner, told: str, command: str, why: str
 ) -> None:
-    answer = judged(noting(command, "0" if command == "id -u" else "sandbox"), runner)
+    text = f"{orders().instruction}\n{told}\n".encode()
+    answer = judged(noting(command, "0", SandboxFile("instruction.md", text)), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
-    assert f"not tried: {change}" in answer.reason
+    assert "not tried: another user for the solution" in answer.reason
     assert dict(answer.figures)["not_tried"] == 1
-    (told,) = (item for item in answer.evidence if item.label == f"not tried: {change}")
-    assert why in told.result
+    (item,) = (one for one in answer.evidence if one.label.startswith("not tried: "))
+    assert why in item.result
 
 
-def test_a_machine_that_gives_no_other_user_is_no_answer(runner: TrialRunner) -> None:
-    class WithoutNobody:
-        def prepare(self, spec: ImageSpec) -> Image:
-            return runner.prepare(spec)
+def test_an_image_without_another_user_is_told(runner: TrialRunner) -> None:
+    command = f"{SOLVE}id -u > /app/out/note.txt\n"
+    run = "RUN printf '#!/bin/sh\\nexit 1\\n' > /usr/local/bin/setpriv"
+    docker = f"{DOCKERFILE}{run} && chmod 755 /usr/local/bin/setpriv\n"
+    bundle = orders(
+        SandboxFile("solution/solve.sh", command.encode(), 0o755),
+        SandboxFile("environment/Dockerfile", docker.encode()),
+    )
+    answer = judged(bundle, runner)
+    assert answer.status is GateStatus.PASSED, answer.reason
+    assert "not tried: another user for the solution" in answer.reason
 
-        def run(self, spec: TrialSpec) -> TrialResult:
-            if spec.solver.user == hermetic.SOMEBODY:
-                return TrialResult(Outcome.INFRA_ERROR, error="no such user can be had")
-            return runner.run(spec)
 
-    answer = judged(noting("id -u", "0"), WithoutNobody())
-    assert answer.status is GateStatus.INCONCLUSIVE
-    assert "no such user can be had" in answer.reason
+def test_tests_that_want_to_be_root_are_found(runner: TrialRunner) -> None:
+    answer = judged(asserting("import os; assert os.getuid() == 0"), runner)
+    assert answer.reason == "breaks with another user for the tests"
+
+
+def test_work_that_has_to_be_fresh_is_found(runner: TrialRunner) -> None:
+    age = "time.time() - os.stat('/app/out/report.json').st_mtime"
+    shared = orders().text("task.toml").replace('environment_mode = "separate"', "")
+    bundle = asserting(f"import os, time; assert {age} < 60")
+    answer = judged(bundle.with_files([SandboxFile("task.toml", shared.encode())]), runner)
+    assert answer.status is GateStatus.FAILED
+    assert "work that is judged two hours later" in answer.reason
 
 
 def test_who_asks_for_the_user_and_works_as_another_one_is_let_be(runner: TrialRunner) -> None:
-    open_to_all = "RUN mkdir -p /app/out && chmod 777 /app/out\n"
-    docker = SandboxFile("environment/Dockerfile", f"{DOCKERFILE}{open_to_all}".encode())
-    answer = judged(noting("id -u > /dev/null; echo 1", "1", docker), runner)
+    answer = judged(noting("id -u > /dev/null; echo 1", "1"), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
-    assert any(item.label == "another user" for item in answer.evidence)
+    assert any(item.label.startswith("another user") for item in answer.evidence)
     assert dict(answer.figures)["not_tried"] == 0
