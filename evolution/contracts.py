@@ -9,7 +9,7 @@ from evolution.bundle import Bundle
 from evolution.directions import Aspect, Direction, Effect, Effort
 from evolution.llm.calls import CallOutcome
 from evolution.sequence import Sequence, SequenceEdit
-from sandbox.contracts import SandboxFile, TrialResult
+from sandbox.contracts import SandboxFile, TrialResult, tree_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,13 @@ class Mutation:
     """The parent's sequence that the edit was made on, where it is not the stored one."""
     has_control: bool = True
     """Whether `control` is the child with the operator off: else it is the parent as it is."""
+
+    @property
+    def proof(self) -> tuple[object, ...]:
+        """What the gates judge: the child, and what is tried on it beside its own solution."""
+        beside = (self.naive, self.wrong, self.decoy)
+        told = (self.demand.checks, self.discovery, self.withheld)
+        return (self.child.digest, *map(tree_digest, beside), *told)
 
 
 class GateStatus(StrEnum):

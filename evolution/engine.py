@@ -211,7 +211,7 @@ class _Step:
             mutation = self.author.modify(subject, plan, evidence)
             if isinstance(mutation, str):
                 return mutation if evidence is None else f"{said}; {mutation}"
-            if any(mutation.child.digest == a.mutation.child.digest for a in self.attempts):
+            if any(mutation.proof == attempt.mutation.proof for attempt in self.attempts):
                 return f"{said}; the same child again" if evidence else "the same child again"
             for name, other in self.others:
                 if mutation.child.digest == other.digest:

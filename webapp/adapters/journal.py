@@ -68,10 +68,15 @@ class DatabaseJournal:
 
     def open_candidate(self, plan: Plan, mutation: Mutation, repair: int) -> DatabaseTrialLog:
         """Store the child, or find it again after a worker died, and open its verification."""
-        environment, _ = environments.add_candidate(self._step, plan, mutation, repair)
-        verification = _resumable(environment)
+        environment, is_new = environments.add_candidate(self._step, plan, mutation, repair)
+        if not is_new and environment.step_id == self._step.pk:
+            environments.renew_proof(environment, mutation)
+        proof = environment.parts_digest
+        verification = _resumable(environment, proof)
         if verification is None:
-            verification = verifications.open_verification(environment, TrialStatus.RUNNING)
+            verification = verifications.open_verification(
+                environment, TrialStatus.RUNNING, proof=proof
+            )
         self._open[mutation.child.digest] = verification
         if self._calls is not None:
             self._calls.give_to(environment)
@@ -93,8 +98,12 @@ class DatabaseJournal:
         return DatabaseTrialLog(verifications.answered_by(verification, "oracle"))
 
 
-def _resumable(environment: Environment) -> Verification | None:
-    """The verification to go on with: a running one, or the one that gave the verdict."""
-    if environment.verification in (VerificationStatus.VALID, VerificationStatus.INVALID):
-        return environment.current_verification
-    return environment.verifications.filter(status=TrialStatus.RUNNING).order_by("-number").first()
+def _resumable(environment: Environment, proof: str) -> Verification | None:
+    """The verification of this proof to go on with: a running one, or one that gave a verdict."""
+    rows = environment.verifications.filter(parts_digest__in=["", proof]).order_by("-number")
+    current = environment.current_verification
+    if environment.verification not in (VerificationStatus.VALID, VerificationStatus.INVALID):
+        return rows.filter(status=TrialStatus.RUNNING).first()
+    if current is not None and current.parts_digest in ("", proof):
+        return current
+    return rows.filter(status__in=[TrialStatus.RUNNING, TrialStatus.COMPLETED]).first()

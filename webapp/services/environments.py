@@ -159,6 +159,26 @@ def add_child(
     return environment, True
 
 
+def renew_proof(environment: Environment, mutation: Mutation) -> None:
+    """Store the parts that prove a candidate's demand now: its bundle is the same, they are not."""
+    parts = save_packed(msgspec.json.encode(mutation))
+    if parts == environment.parts_digest:
+        return
+    demand = mutation.demand
+    environment.parts_digest = parts
+    environment.demands = [*environment.demands[:-1], msgspec.to_builtins(demand)]
+    environment.title, environment.why = demand.title[:300], demand.why
+    with transaction.atomic():
+        environment.save(update_fields=["parts_digest", "demands", "title", "why", "updated_at"])
+        append_event(
+            "environment.proof_renewed",
+            "The same bundle with another wrong solution, or other checks named",
+            environment=environment,
+            run=environment.run,
+            step=environment.step,
+        )
+
+
 def load_subject(environment: Environment) -> Subject:
     """An environment as the engine sees it. Raises CorruptStore."""
     bundle = load_bundle(environment)

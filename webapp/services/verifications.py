@@ -55,8 +55,11 @@ def open_verification(
     status: TrialStatus = TrialStatus.QUEUED,
     depth: Depth = Depth.QUICK,
     renew: str = "",
+    proof: str = "",
 ) -> Verification:
     """A new verification row, the highest number; the environment is then verifying.
+
+    `proof` is the digest of the parts that are judged; a verdict that there is stands meanwhile.
 
     `renew` names the gate that is to be asked anew, or is ALL_GATES; see `Verification.renewed`.
     """
@@ -70,6 +73,7 @@ def open_verification(
             protocol=PROTOCOL_VERSION,
             depth=depth,
             renewed=renew,
+            parts_digest=proof,
         )
         if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
             transitions.move(environment, "verification", VerificationStatus.VERIFYING)
