@@ -23,6 +23,7 @@ TRANSPORT_ALIASES["ratchet-folder"] = "webapp.embedded.broker:Transport"
 # By name, so that a sender needs to import nothing. What is not named goes to `default`.
 ROUTES = {
     "webapp.jobs.run_step": {"queue": "evolution"},  # may hold model keys
+    "webapp.jobs.run_errand": {"queue": "evolution"},
     "webapp.jobs.verify": {"queue": "sandbox"},  # may hold a Docker socket
 }
 

@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 RUN_STEP = "webapp.jobs.run_step"
 VERIFY = "webapp.jobs.verify"
+RUN_ERRAND = "webapp.jobs.run_errand"
 
 _is_muted: ContextVar[bool] = ContextVar("is_muted", default=False)
 

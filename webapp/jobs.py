@@ -6,6 +6,7 @@ from celery import shared_task
 
 from webapp import wiring
 from webapp.adapters import work
+from webapp.adapters.errands import work_on_errand
 from webapp.services import tending
 
 
@@ -13,6 +14,12 @@ from webapp.services import tending
 def run_step(step_id: int) -> None:
     """Carry out one evolution step."""
     work.work_on_step(step_id, wiring.runner, wiring.author_for, wiring.worker_name())
+
+
+@shared_task(name="webapp.jobs.run_errand", queue="evolution")
+def run_errand(errand_id: int) -> None:
+    """Carry out what a person asked of a model."""
+    work_on_errand(errand_id, wiring.carry_out_errand, wiring.worker_name())
 
 
 @shared_task(name="webapp.jobs.verify", queue="sandbox")

@@ -12,7 +12,7 @@ from evolution.llm.calls import CallOutcome, ModelSpec, Role
 from evolution.llm.endpoints import ModelConfigError, model_label
 from evolution.llm.pricing import Prices
 from evolution.llm.probe import Probe, probe_model
-from webapp import model_wiring
+from webapp import model_forecast, model_wiring
 from webapp.diagnosis import Finding, Level
 from webapp.selectors.model_settings import CHECKED
 from webapp.services.events import append_event
@@ -28,7 +28,7 @@ REMEDIES = {
 def check_models() -> Iterator[Finding]:
     """A line for each model, and one for the roles that none plays; kept for the web page."""
     try:
-        table, prices = model_wiring.model_table(), model_wiring.prices()
+        table, prices = model_forecast.model_table(), model_forecast.prices()
     except ModelConfigError as error:
         yield Finding("models", Level.WARN, str(error), "correct that entry")
         return

@@ -17,24 +17,23 @@ from evolution.agents.means import Means
 from evolution.authors.llm import LlmAuthor
 from evolution.llm.budget import Budget, Limits
 from evolution.llm.calls import CallLog, Role
-from evolution.llm.endpoints import (
-    ModelConfigError,
-    ModelTable,
-    key_of,
-    model_label,
-    parse_models,
-)
+from evolution.llm.endpoints import ModelTable, key_of, model_label, parse_models
 from evolution.llm.gateway import Gateway
 from evolution.llm.lines import Lines
-from evolution.llm.pricing import Prices, parse_prices, refuse_unpriced
+from evolution.llm.pricing import refuse_unpriced
 from evolution.ports import Author
-from webapp import model_forecast, wiring
+from webapp import wiring
+from webapp.adapters.calls import DatabaseCallLog
+from webapp.adapters.errand_roles import ask_role
 from webapp.adapters.measuring import Bench
 from webapp.adapters.workbench import SandboxWorkbench
-from webapp.models import EvolutionRun, EvolutionStep, SolverKind
-from webapp.selectors.spend import recorded_by_role, seconds_at_work
+from webapp.model_forecast import ERRAND_ROLES, model_table, of_steps, prices
+from webapp.models import Errand, ErrandKind, EvolutionRun, EvolutionStep, SolverKind
+from webapp.selectors.spend import seconds_at_work
 from webapp.services.attempts import find_solver
-from webapp.services.budgets import budget_of
+from webapp.services.budgets import budget_of, step_budget_of
+from webapp.services.calls import Place
+from webapp.services.errands import Done, budget_of_errand
 
 
 @lru_cache(maxsize=1)
@@ -43,30 +42,15 @@ def lines() -> Lines:
     return Lines(os.environ)
 
 
-def model_table() -> ModelTable:
-    """Which model plays which role. Raises ModelConfigError, also when none plays any."""
-    table = parse_models(settings.RATCHET_MODELS)
-    if not table.entries:
-        raise ModelConfigError(
-            "no model is configured: set RATCHET_MODELS, for example default=openai:NAME"
-        )
-    return table
-
-
-def prices() -> Prices:
-    """What tokens cost: the operator's prices, then the published ones. Raises ModelConfigError."""
-    return parse_prices(settings.RATCHET_PRICES)
-
-
 def gateway(log: CallLog, run: EvolutionRun) -> Gateway:
     """A way to the models of a step, within the budget of its run. Raises ModelConfigError."""
     is_replay = run.replay_of_id is not None
     table = parse_models(settings.RATCHET_MODELS) if is_replay else model_table()
     return Gateway(
-        model_forecast.of_steps(table),
+        of_steps(table),
         log,
         lines(),
-        budget=Budget(budget_of(run), run_seconds=_clock_of(run)),
+        budget=Budget(budget_of(run), step_budget_of(run), run_seconds=_clock_of(run)),
         prices=prices(),
         is_replay=is_replay,
     )
@@ -88,13 +72,22 @@ def _clock_of(run: EvolutionRun) -> Callable[[], float]:
     return lambda: before + time.monotonic() - started
 
 
-def forecast(steps: int, budget: Limits) -> list[str]:
-    """What a run of so many steps will take, in lines for a person. Raises ModelConfigError."""
-    recorded, basis = recorded_by_role()
-    found = model_forecast.forecast(
-        steps, budget, table=model_table(), prices=prices(), recorded=recorded, basis=basis
-    )
-    return found.lines(budget)
+def carry_out(errand: Errand) -> Done:
+    """Ask the role of an errand, within its budget. Raises ModelConfigError."""
+    role = ERRAND_ROLES[ErrandKind(errand.kind)]
+    spec = model_table().spec(role)
+    key_of(spec, os.environ)  # raises before anything was begun
+    party = "a person"
+    runner = wiring.runner(party)
+    budget = Budget(Limits(), budget_of_errand(errand))  # it is no run's: one "step" by itself
+    with (
+        DatabaseCallLog(Place(environment=errand.environment)) as log,
+        Gateway(
+            ModelTable(((role, spec),)), log, lines(), budget=budget, prices=prices()
+        ) as models,
+    ):
+        bench = SandboxWorkbench(runner, party=party)
+        return ask_role(errand, Means(models, bench, runner, log=log))
 
 
 def solver_bench(budget: Limits, sandbox: str = "") -> Bench:

@@ -35,7 +35,8 @@ from sandbox.trial import Runner
 
 if TYPE_CHECKING:
     from sandbox.backends.docker import DockerBackend
-    from webapp.models import EvolutionStep
+    from webapp.models import Errand, EvolutionStep
+    from webapp.services.errands import Done
 
 ENGINE_SECONDS = 5.0
 """How long an engine that answered is believed to be there."""
@@ -200,6 +201,16 @@ def author_for(step: EvolutionStep, log: CallLog) -> AbstractContextManager[Auth
 
         return model_wiring.llm_author(step, log)
     return contextlib.nullcontext(ProceduralAuthor())
+
+
+def carry_out_errand(errand: Errand) -> Done:
+    """Ask the model for what a person wants of it; what came of it.
+
+    Raises ModelConfigError when it is not configured in this process.
+    """
+    from webapp import model_wiring  # loads the clients of the providers
+
+    return model_wiring.carry_out(errand)
 
 
 def worker_name() -> str:

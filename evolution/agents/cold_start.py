@@ -14,6 +14,7 @@ from evolution.agents.trimming import quoted
 from evolution.agents.workbench import BUNDLE, Bench, DraftError, laid_out, size_complaint
 from evolution.bundle import Bundle, BundleError
 from evolution.contracts import StepConfig, Subject, Verdict
+from evolution.gates.policy import Policy
 from evolution.gates.protocol import verify_bundle
 from evolution.llm.calls import Role
 from evolution.plain_text import plain
@@ -28,7 +29,7 @@ WRITE_PROMPT = prompt("reference_solution", "house")
 
 def understand(means: Means, subject: Subject) -> Subject:
     """The subject with an extracted sequence where it has none but the assumed one."""
-    if subject.generation or subject.sequence != assumed_sequence(subject.bundle.config):
+    if subject.demands or subject.sequence != assumed_sequence(subject.bundle.config):
         return subject
     found = extract_sequence(means, subject)
     return subject if isinstance(found, GaveUp) else replace(subject, sequence=found)
@@ -76,31 +77,34 @@ class Completed:
 
 
 def write_solution(
-    means: Means, subject: Subject, log: TrialLog, config: StepConfig
+    means: Means, subject: Subject, log: TrialLog, config: StepConfig, *, number: int = 1
 ) -> Completed | str:
     """Write the reference solution of a bundle that has none; one line where it came to nothing.
 
     It is accepted through the gates alone (by the policy for imported environments), and only
-    when nothing but files below `solution/` was added.
+    when nothing but files below `solution/` was added. `number` tells one try from another, whose
+    answers are not asked for again.
     """
-    bundle = subject.bundle
+    bundle, place = subject.bundle, f"solution/{subject.bundle.digest[:12]}/{number}"
     if said := size_complaint(bundle):
         return said
     bench = Bench(
         start=lambda: laid_out(means.workbench.open(bundle), bundle),
         role=Role.COLD_START,
-        place=f"solution/{bundle.digest[:12]}/tools",
+        place=f"{place}/tools",
         bounds=means.bounds,
         log=means.log,
     )
     try:
-        files = _written(means, bundle, bench)
+        files = _written(means, bundle, bench, place)
     finally:
         bench.close()
     if isinstance(files, str):
         return files
     whole = bundle.with_files(files)
-    verdict = verify_bundle(replace(subject, bundle=whole), None, means.runner, log, config)
+    verdict = verify_bundle(
+        replace(subject, bundle=whole), None, means.runner, log, config, policy=Policy.IMPORTED
+    )
     if not verdict.is_valid:
         weak = verdict.failed[0] if verdict.failed else None
         why = f"{weak.gate}: {weak.reason}" if weak else verdict.status.value
@@ -108,7 +112,9 @@ def write_solution(
     return Completed(whole, verdict)
 
 
-def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, ...] | str:
+def _written(
+    means: Means, bundle: Bundle, bench: Bench, place: str
+) -> tuple[SandboxFile, ...] | str:
     def files() -> tuple[SandboxFile, ...]:
         draft = bench.draft()
         foreign = [f.path for f in draft.changed if not f.path.startswith("solution/")]
@@ -136,7 +142,7 @@ def _written(means: Means, bundle: Bundle, bench: Bench) -> tuple[SandboxFile, .
         means.models,
         Question(
             role=Role.COLD_START,
-            place=f"solution/{bundle.digest[:12]}",
+            place=place,
             prompt=WRITE_PROMPT,
             text="\n\n".join(
                 (

@@ -11,32 +11,25 @@ from evolution.agents.judge import is_quoted
 from evolution.agents.means import Means
 from evolution.agents.trimming import quoted
 from evolution.bundle import Bundle
-from evolution.gates.answers import last_lines, say
 from evolution.llm.calls import Role
 from evolution.prompts import prompt
-from sandbox.contracts import TrialResult
 
 PROMPT = prompt("triage", "house")
 MOST_TRIALS = 12
 
 
 def triage(
-    means: Means, place: str, bundle: Bundle, trials: Iterable[tuple[str, TrialResult]]
+    means: Means, place: str, bundle: Bundle, told: Iterable[tuple[str, str]]
 ) -> Diagnosis | GaveUp:
-    """Say what it is, from its files and how attempts ended (solver's name, result).
+    """Say what it is, from its files and what is told of each attempt (who made it, how it ended).
 
     The quote stands in the material.
     """
     bounds = means.bounds
-    shown = list(trials)[:MOST_TRIALS]
+    shown = list(told)[:MOST_TRIALS]
     attempts = [
-        quoted(
-            f"attempt {number} by {name}",
-            f"{say(result)}\n{last_lines(result.solver_output)}\n"
-            f"{last_lines(result.verifier_output)}",
-            bounds.result // 2,
-        )
-        for number, (name, result) in enumerate(shown, 1)
+        quoted(f"attempt {number} by {name}", text, bounds.result // 2)
+        for number, (name, text) in enumerate(shown, 1)
     ]
     material = "\n\n".join(
         (

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
+from evolution.llm.budget import Limits
 from evolution.llm.calls import Role
 from evolution.llm.replay import CallMemory
 from tests.evolution.real_sandbox import REPORT, orders
@@ -141,11 +142,16 @@ def test_a_forecast_is_told_before_the_start(settings: Any) -> None:
     settings.RATCHET_PRICES = "m=1/4"
     out, errors = StringIO(), StringIO()
     options = ("--author", "llm", "--budget-usd", "0.1", "--generations", "1", "--children", "1")
-    call_command("evolve", *options, "--queue", stdout=out, stderr=errors)
+    call_command("evolve", *options, "--step-tokens", "5000", "--queue", stdout=out, stderr=errors)
     first, second = errors.getvalue().splitlines()
-    assert first.startswith("forecast: at most 1 steps, about 618,300 tokens, about 0.71 USD")
-    assert "the budget lasts for about 0 of them" in second
+    assert first == (
+        "forecast: at most 1 steps, 30 (10 to 90) calls, 618,300 (206,100 to 1,854,900) tokens,"
+        " 0.71 (0.24 to 2.13) USD, 300 (100 to 900) seconds of models"
+        " (assumed: no step is recorded)"
+    )
+    assert "the budget lasts for about 0 of 1 steps" in second
     run = EvolutionRun.objects.get()
     assert run.budget_usd == 0.1
     with model_wiring.gateway(CallMemory(), run) as models:
         assert models.model_for(Role.PROPOSER).model_name == "m"
+        assert models.budget.step == Limits(tokens=5000)

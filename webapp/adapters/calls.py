@@ -12,7 +12,7 @@ from typing import Self
 from django.db import connection
 from django.db.models import Q
 
-from evolution.llm.calls import BudgetStop, CallRecord, Usage
+from evolution.llm.calls import BudgetStop, CallRecord, StepBudgetStop, Usage
 from webapp.models import Environment, EvolutionRun
 from webapp.services import calls, leases
 from webapp.services.calls import Place
@@ -51,7 +51,10 @@ class DatabaseCallLog:
             self._thread = None
 
     def recall(self, key: str) -> CallRecord | None:
-        """The call with that key whose outcome is final, or None. Raises CorruptStore."""
+        """The call with that key whose outcome is final, or None. Raises CorruptStore.
+
+        StepBudgetStop in a replay, where the budget of the step that is repeated was used up.
+        """
         return self._ask(lambda: self._recall(key))
 
     def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int | None:
@@ -82,7 +85,11 @@ class DatabaseCallLog:
         if self._replay_of is None:
             return None
         replayed = calls.find_call(Q(run=self._replay_of), key)
-        return None if replayed is None else replayed[1]
+        if replayed is not None:
+            return replayed[1]
+        if line := calls.find_step_stop(self._replay_of, key):
+            raise StepBudgetStop(line)
+        return None
 
     def _reserve(
         self, expected: Usage, seconds: float, fits: Callable[[Usage], None]

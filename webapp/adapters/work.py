@@ -61,7 +61,7 @@ def work_on_step(step_id: int, runner_for: RunnerFor, author_for: AuthorFor, wor
     )
     try:
         try:
-            with _held(step):
+            with held(step):
                 result = _evolve(step, runner_for, author_for, config)
         # From here on in transactions: nothing slow, and only while the lease is ours.
         except BudgetStop as stop:
@@ -96,7 +96,7 @@ def work_on_verification(verification_id: int, runner_for: RunnerFor, worker: st
         return False
     environment = verification.environment
     logger.debug("%s verifies environment %s", worker, environment.pk)
-    with _held(verification):
+    with held(verification):
         verdict = verify_bundle(
             load_subject(environment),
             load_mutation(environment),
@@ -156,7 +156,7 @@ def _valid_ones(rows: QuerySet[Environment]) -> tuple[tuple[str, Bundle], ...]:
 
 
 @contextmanager
-def _held(row: Leased) -> Iterator[None]:
+def held(row: Leased) -> Iterator[None]:
     """Extend the lease from a thread of its own for as long as the block works."""
     stop = threading.Event()
 

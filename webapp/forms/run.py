@@ -32,6 +32,16 @@ class BudgetForm(forms.Form):
 class RunForm(BudgetForm):
     """What a run evolves, how far, how wide, and from which seed of randomness."""
 
+    step_usd = forms.FloatField(
+        required=False, min_value=0.0001, max_value=1e6, label="Each step in USD"
+    )
+    step_tokens = forms.IntegerField(
+        required=False, min_value=1, max_value=2**53, label="Each step in tokens"
+    )
+    step_seconds = forms.FloatField(
+        required=False, min_value=1, max_value=1e8, label="Each step in seconds"
+    )
+
     name = forms.CharField(
         required=False, max_length=200, help_text="Left empty, a name is made from the figures."
     )
@@ -67,3 +77,15 @@ class RunForm(BudgetForm):
     seed = forms.IntegerField(
         min_value=0, max_value=2**53, initial=0, help_text="Equal seeds give equal digests."
     )
+
+    @property
+    def step_budget(self) -> Limits:
+        """What each step may take for itself, once the form is valid."""
+        said = self.cleaned_data
+        return Limits(said["step_usd"], said["step_tokens"], said["step_seconds"])
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are at most, once the form is valid."""
+        said = self.cleaned_data
+        return len(said["lineages"]) * int(said["generations"]) * int(said["children"])

@@ -57,6 +57,10 @@ def _known(field: str, choices: type[models.TextChoices]) -> models.CheckConstra
     )
 
 
+SOLVED = "solved"
+"""The operator of a revision that was given the reference solution that its parent lacks."""
+
+
 class Environment(models.Model):
     """An immutable bundle and its place in a lineage.
 

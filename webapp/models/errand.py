@@ -22,6 +22,11 @@ class ErrandKind(models.TextChoices):
     TRIAGE = "triage", "say why nobody passes"
     HARDEN = "harden", "harden the verifier"
 
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether it takes a budget."""
+        return self is not ErrandKind.HARDEN
+
 
 class Errand(models.Model):
     """One request, which a worker carries out; its row is the request, and then the answer.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import fmean, pstdev
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -187,11 +189,37 @@ def budget_rows(run: EvolutionRun, spend: RunSpend) -> tuple[BudgetRow, ...]:
     return tuple(rows)
 
 
-def recorded_by_role() -> tuple[dict[Role, Usage], int]:
-    """What the steps that ended took of models, role by role, and how many steps that were."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What `steps` steps that ended took of models together.
+
+    `seconds` are those that models were waited for; `variation` is the standard deviation of a
+    step's tokens over their mean.
+    """
+
+    steps: int = 0
+    by_role: Mapping[Role, Usage] = field(default_factory=dict)
+    calls: int = 0
+    seconds: float = 0.0
+    variation: float = 0.0
+
+
+def recorded_steps() -> Recorded:
+    """What the newest steps that ended took, as far back as RECENT_STEPS."""
     ended = EvolutionStep.objects.filter(
         status=RunStatus.COMPLETED, run__author="llm", run__replay_of=None
     ).order_by("-pk")
     steps = list(ended.values_list("pk", flat=True)[:RECENT_STEPS])
-    rows = spend_by_role(ModelCall.objects.filter(TO_MODELS, step__in=steps))
-    return {Role(s.name): Usage(s.input_tokens, s.output_tokens) for s in rows}, len(steps)
+    calls = ModelCall.objects.filter(TO_MODELS, step__in=steps)
+    rows = spend_by_role(calls)
+    each = calls.values("step").annotate(n=Sum("input_tokens") + Sum("output_tokens")).order_by()
+    tokens = [float(row["n"]) for row in each]
+    tokens += [0.0] * (len(steps) - len(tokens))  # those that were answered from the record
+    total = total_of(rows)
+    return Recorded(
+        steps=len(steps),
+        by_role={Role(s.name): Usage(s.input_tokens, s.output_tokens) for s in rows},
+        calls=total.calls,
+        seconds=total.seconds,
+        variation=pstdev(tokens) / fmean(tokens) if total.tokens else 0.0,
+    )

@@ -16,6 +16,7 @@ from evolution.llm.calls import CallOutcome, Role
 from evolution.transcripts import Speaker, Utterance, answer_of, new_in_request
 from webapp.models import Environment, Event, ModelCall
 from webapp.models.call import SEARCH_CONFIG, TO_MODELS
+from webapp.models.environment import SOLVED
 from webapp.presentation.text import Excerpt, excerpt
 from webapp.store import CorruptStore, load_all_packed, load_packed
 
@@ -63,6 +64,8 @@ def story_calls(environment: Environment) -> QuerySet[ModelCall]:
     mine = Q(environment=environment) & ~Q(role=Role.SOLVER.value)
     if environment.step_id is not None:
         mine |= Q(step=environment.step_id)
+    elif environment.operator == SOLVED:  # its solution was asked for at the parent
+        mine |= Q(environment=environment.parent_id, run=None, place__startswith="solution/")
     return ModelCall.objects.filter(TO_MODELS, mine)
 
 
@@ -202,7 +205,7 @@ def list_calls(
     if role:
         found = found.filter(role=role)
     if outcome == "faults":
-        found = found.exclude(outcome=CallOutcome.ANSWERED)
+        found = found.exclude(outcome=CallOutcome.ANSWERED, reason="")
     elif outcome:
         found = found.filter(outcome=outcome)
     if before is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from django.db.models import Q
 
 from evolution.llm.budget import Limits
@@ -19,6 +21,11 @@ def budget_of(run: EvolutionRun) -> Limits:
     return Limits(run.budget_usd, run.budget_tokens, run.budget_seconds)
 
 
+def step_budget_of(run: EvolutionRun) -> Limits:
+    """What each step of a run may take for itself."""
+    return Limits(run.step_usd, run.step_tokens, run.step_seconds)
+
+
 def check_budget(budget: Limits) -> None:
     """Raises InvalidInput for a budget without any limit, or with one that is no sum to spend."""
     if budget.is_open:
@@ -27,20 +34,26 @@ def check_budget(budget: Limits) -> None:
             " (--budget-usd, --budget-tokens, --budget-seconds)",
             "budget_usd",
         )
-    limits = {
-        "budget_usd": budget.usd,
-        "budget_tokens": budget.tokens,
-        "budget_seconds": budget.seconds,
-    }
-    for field, value in limits.items():
-        cap = CAP if field != "budget_tokens" else calls.TOKEN_CAP
+    check_limits(budget)
+
+
+def check_limits(limits: Limits, prefix: str = "budget") -> None:
+    """Raises InvalidInput, naming the field, for a limit that is no sum to spend."""
+    for name, value in asdict(limits).items():
+        cap = CAP if name != "tokens" else calls.TOKEN_CAP
         if value is not None and not 0 < value <= cap:  # NaN is refused, too
-            name = field.removeprefix("budget_")
-            raise InvalidInput(f"a budget in {name} is a number above 0, at most {cap:.0g}", field)
+            raise InvalidInput(
+                f"a budget in {name} is a number above 0, at most {cap:.0g}", f"{prefix}_{name}"
+            )
 
 
 def budget_line(budget: Limits) -> str:
     """A budget in words; "none" when nothing is limited."""
+    return f"budget: {limits_line(budget) or 'none'}"
+
+
+def limits_line(budget: Limits) -> str:
+    """The limits in words; empty when nothing is limited."""
     parts = []
     if budget.usd is not None:
         parts.append(f"{budget.usd:,.2f} USD")
@@ -48,7 +61,7 @@ def budget_line(budget: Limits) -> str:
         parts.append(f"{budget.tokens:,} tokens")
     if budget.seconds is not None:
         parts.append(f"{budget.seconds:,.0f} seconds")
-    return f"budget: {', '.join(parts) or 'none'}"
+    return ", ".join(parts)
 
 
 def used_up(run: EvolutionRun, budget: Limits) -> str:

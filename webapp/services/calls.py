@@ -11,6 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from evolution.llm.budget import STEP_STOP
 from evolution.llm.calls import CallOutcome, CallRecord, Role, Usage
 from evolution.plain_text import plain
 from evolution.transcripts import answer_of, new_in_request
@@ -142,6 +143,14 @@ def find_call(scope: Q, key: str) -> tuple[int, CallRecord] | None:
     """The call with that key whose outcome is final, with its id. Raises CorruptStore."""
     row = ModelCall.objects.filter(scope, key=key, outcome__in=FINAL).first()
     return None if row is None else (row.pk, read_call(row))
+
+
+def find_step_stop(run: EvolutionRun, key: str) -> str:
+    """Why a step of that run ended before this call was ever answered; empty where it did not."""
+    rows = ModelCall.objects.filter(
+        run=run, key=key, outcome=CallOutcome.BUDGET, reason__startswith=STEP_STOP
+    )
+    return rows.values_list("reason", flat=True).order_by("-id").first() or ""
 
 
 def read_call(row: ModelCall) -> CallRecord:

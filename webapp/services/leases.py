@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp import dispatch
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
-from webapp.models import Environment, EvolutionRun, EvolutionStep, Verification
+from webapp.models import Environment, Errand, EvolutionRun, EvolutionStep, Verification
 from webapp.services import transitions
 from webapp.services.errors import TransitionRefused
 
@@ -19,7 +19,7 @@ HEARTBEAT_SECONDS = 8
 MAX_ATTEMPTS = 3
 RESEND_SECONDS = 20
 
-Leased = EvolutionStep | Verification
+Leased = EvolutionStep | Verification | Errand
 
 
 def claim(row: Leased) -> bool:
@@ -86,7 +86,7 @@ def expire(now: datetime | None = None) -> int:
     """
     moment = now or timezone.now()
     count = 0
-    for model in (EvolutionStep, Verification):
+    for model in (EvolutionStep, Verification, Errand):
         for row in model.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=moment):
             count += _give_back(row, moment)
     return count
@@ -95,7 +95,7 @@ def expire(now: datetime | None = None) -> int:
 def _give_back(row: Leased, moment: datetime) -> int:
     is_unwanted = isinstance(row, EvolutionStep) and is_run_cancelled(row.run_id)
     is_given_up = is_unwanted or not has_attempts_left(row)
-    failed = RunStatus.FAILED if isinstance(row, EvolutionStep) else TrialStatus.ERRORED
+    failed = TrialStatus.ERRORED if isinstance(row, Verification) else RunStatus.FAILED
     reason = f"the worker went silent in attempt {row.attempt}"
     try:
         transitions.move(
@@ -141,6 +141,8 @@ def give_up(verification: Verification, reason: str) -> None:
 
 def abandon_candidates(row: Leased, reason: str) -> None:
     """Nobody will finish what this work had begun to verify: mark it as spoiled machinery."""
+    if isinstance(row, Errand):
+        return
     open_rows = (
         Verification.objects.filter(environment__step=row, status=TrialStatus.RUNNING)
         if isinstance(row, EvolutionStep)
@@ -167,6 +169,7 @@ def resend(now: datetime | None = None) -> int:
     waiting = {
         dispatch.RUN_STEP: EvolutionStep.objects.filter(run__status=RunStatus.RUNNING),
         dispatch.VERIFY: Verification.objects.all(),
+        dispatch.RUN_ERRAND: Errand.objects.all(),
     }
     for job, rows in waiting.items():
         late_rows = rows.filter(status=RunStatus.QUEUED, sent_at__lt=late)

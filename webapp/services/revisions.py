@@ -29,6 +29,6 @@ def add_revision(
         sequence=parent.sequence,
         demands=parent.demands,
         demands_live=parent.demands_live,
-        has_solution=parent.has_solution,
+        has_solution="solution/solve.sh" in bundle.by_path,
         operator=operator,
     )

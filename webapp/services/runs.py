@@ -19,12 +19,14 @@ from evolution.scheduling import choose_parent
 from webapp import dispatch
 from webapp.lifecycle import PauseReason, RunStatus, VerificationStatus
 from webapp.models import Environment, EvolutionRun, EvolutionStep, Lineage, Role, User
+from webapp.models.environment import SOLVED
 from webapp.services import transitions, verifications
 from webapp.services.budgets import (
     UNLIMITED,
     budget_line,
     budget_of,
     check_budget,
+    check_limits,
     used_up,
 )
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
@@ -46,12 +48,14 @@ def create_run(
     effort: Effort = Effort.LOW,
     author: str = PROCEDURAL,
     budget: Limits = UNLIMITED,
+    step_budget: Limits = UNLIMITED,
     replay_of: EvolutionRun | None = None,
     user: User | None = None,
 ) -> EvolutionRun:
     """Store a run and start it. Raises InvalidInput, or NotAllowed below operator.
 
-    A run with models needs a budget, unless it replays another run's answers.
+    A run with models needs a budget, unless it replays another run's answers; `step_budget` is
+    what each of its steps may take for itself.
     """
     if user is not None and not user.has_role(Role.OPERATOR):
         raise NotAllowed("only operators start runs; ask one")
@@ -68,6 +72,7 @@ def create_run(
     if author not in AUTHORS:
         raise InvalidInput(f"no author {author[:40]!r}: {' or '.join(AUTHORS)}", "author")
     _check_budget(author, replay_of is not None, budget)
+    _check_step_budget(author, replay_of is not None, step_budget)
     with transaction.atomic():
         run = EvolutionRun.objects.create(
             name=name or f"{len(lineages)} lineages, {generations} generations, seed {seed}",
@@ -80,6 +85,9 @@ def create_run(
             budget_usd=budget.usd,
             budget_tokens=budget.tokens,
             budget_seconds=budget.seconds,
+            step_usd=step_budget.usd,
+            step_tokens=step_budget.tokens,
+            step_seconds=step_budget.seconds,
             replay_of=replay_of,
             created_by=user,
         )
@@ -174,7 +182,7 @@ def advance_run(run: EvolutionRun) -> None:
 
 def advance_lineage(run: EvolutionRun, lineage: Lineage) -> bool:
     """Create the next step that is due in this lineage; whether there is anything left to do."""
-    root = Environment.objects.get(lineage=lineage, parent=None)
+    root = _start(lineage)
     if root.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
         return verifications.request_verification(root)
     if root.verification == VerificationStatus.VERIFYING:
@@ -192,6 +200,15 @@ def advance_lineage(run: EvolutionRun, lineage: Lineage) -> bool:
         return False
     _create_step(run, lineage, parent, generation, ordinal)
     return True
+
+
+def _start(lineage: Lineage) -> Environment:
+    """Where a lineage begins to evolve: its root, or the root with the solution that it lacked."""
+    root = Environment.objects.get(lineage=lineage, parent=None)
+    if root.has_solution:
+        return root
+    solved = root.children.filter(operator=SOLVED).exclude(verification=VerificationStatus.INVALID)
+    return solved.order_by("pk").last() or root
 
 
 def _next_place(run: EvolutionRun, steps: Sequence[EvolutionStep]) -> tuple[int, int]:
@@ -264,6 +281,14 @@ def _check_budget(author: str, is_replay: bool, budget: Limits) -> None:
         check_budget(budget)
     elif not budget.is_open:
         raise InvalidInput("a budget is for what models take, and this run asks none", "budget_usd")
+
+
+def _check_step_budget(author: str, is_replay: bool, budget: Limits) -> None:
+    if budget.is_open:
+        return
+    if author != LLM or is_replay:
+        raise InvalidInput("a budget is for what models take, and this run asks none", "step_usd")
+    check_limits(budget, "step")
 
 
 def _require_room(run: EvolutionRun, budget: Limits) -> None:

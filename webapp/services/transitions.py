@@ -10,6 +10,7 @@ from django.db import models, transaction
 from webapp import lifecycle
 from webapp.models import (
     Environment,
+    Errand,
     EvolutionRun,
     EvolutionStep,
     User,
@@ -21,6 +22,7 @@ from webapp.services.events import append_event
 _TABLES: dict[tuple[type[models.Model], str], lifecycle.Table] = {
     (Environment, "verification"): lifecycle.VERIFICATION,
     (Environment, "review"): lifecycle.REVIEW,
+    (Errand, "status"): lifecycle.RUN,
     (EvolutionRun, "status"): lifecycle.RUN,
     (EvolutionStep, "status"): lifecycle.RUN,
     (Verification, "status"): lifecycle.TRIAL,
@@ -81,6 +83,6 @@ def _subject(row: models.Model) -> dict[str, Any]:
         return {"step_id": row.pk, "run_id": row.run_id}
     if isinstance(row, EvolutionRun):
         return {"run_id": row.pk}
-    if isinstance(row, Verification):
+    if isinstance(row, Verification | Errand):
         return {"environment_id": row.environment_id}
     raise TypeError(f"no transitions for {type(row).__name__}")

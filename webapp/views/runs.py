@@ -14,13 +14,16 @@ from django_htmx.http import ptag
 
 from evolution.directions import Direction, Effort
 from evolution.llm.budget import Limits
+from evolution.llm.endpoints import ModelConfigError
 from webapp.forms.filters import read_key
 from webapp.forms.run import BudgetForm, RunForm
 from webapp.http import Request, allow, answer
-from webapp.models import EvolutionRun, Role
+from webapp.model_forecast import Forecast, forecast_run
+from webapp.models import EvolutionRun, Role, User
 from webapp.selectors import runs
 from webapp.selectors import spend as spends
 from webapp.services import runs as run_services
+from webapp.services.budgets import check_budget, limits_line, step_budget_of
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 
 _CHANGES = {
@@ -37,29 +40,54 @@ def run_list(request: Request) -> HttpResponseBase:
 
 @allow(Role.OPERATOR, "GET", "HEAD", "POST")
 def run_new(request: Request) -> HttpResponseBase:
-    """The form for a run; POST starts it."""
+    """The form for a run; POST starts it, or forecasts it where `forecast` is sent."""
     form = RunForm(request.POST or None)
+    found: Forecast | None = None
     if request.method == "POST" and form.is_valid():
-        said = form.cleaned_data
         try:
-            run = run_services.create_run(
-                lineages=list(said["lineages"]),
-                name=said["name"],
-                seed=said["seed"],
-                generations=said["generations"],
-                children=said["children"],
-                directions=[Direction(value) for value in said["directions"]],
-                effort=Effort(said["effort"]),
-                author=said["author"] or "procedural",
-                budget=form.budget if said["author"] == "llm" else Limits(),
-                user=request.user,
-            )
+            found = _forecast(form)
+            if "forecast" not in request.POST:
+                return redirect("run", pk=_create(form, request.user).pk)
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
-        else:
-            return redirect("run", pk=run.pk)
-    status = 422 if request.method == "POST" else 200
-    return answer(request, "webapp/run_new.html", {"form": form}, status=status)
+        except ModelConfigError as error:
+            form.add_error("author", str(error))
+    is_refused = request.method == "POST" and not form.is_valid()
+    context: dict[str, Any] = {"form": form}
+    if found is not None and not is_refused:
+        hints = (found.lacking, found.shortfall(form.budget))
+        context |= {"forecast": found, "hints": [line for line in hints if line]}
+    return answer(request, "webapp/run_new.html", context, status=422 if is_refused else 200)
+
+
+def _forecast(form: RunForm) -> Forecast | None:
+    """What a run of models will take; None for one that asks none.
+
+    Raises InvalidInput without a budget, and ModelConfigError where a model or its price is
+    missing.
+    """
+    if form.cleaned_data["author"] != run_services.LLM:
+        return None
+    check_budget(form.budget)
+    return forecast_run(form.steps, form.budget, form.step_budget)
+
+
+def _create(form: RunForm, user: User) -> EvolutionRun:
+    said = form.cleaned_data
+    is_llm = said["author"] == run_services.LLM
+    return run_services.create_run(
+        lineages=list(said["lineages"]),
+        name=said["name"],
+        seed=said["seed"],
+        generations=said["generations"],
+        children=said["children"],
+        directions=[Direction(value) for value in said["directions"]],
+        effort=Effort(said["effort"]),
+        author=said["author"] or run_services.PROCEDURAL,
+        budget=form.budget if is_llm else Limits(),
+        step_budget=form.step_budget if is_llm else Limits(),
+        user=user,
+    )
 
 
 @allow(Role.VIEWER)
@@ -145,6 +173,7 @@ def _live(shown: EvolutionRun) -> dict[str, Any]:
         "failures": runs.failures(shown),
         "spend": spend,
         "budget": spends.budget_rows(shown, spend) if spend else (),
+        "step_budget": limits_line(step_budget_of(shown)),
         "waiting": runs.waiting_steps(shown),
         "steps": runs.running_steps(shown),
         "is_open": shown.status in ("queued", "running", "paused"),

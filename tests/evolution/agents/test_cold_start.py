@@ -15,7 +15,6 @@ from evolution.contracts import StepConfig, Subject
 from evolution.llm.calls import Role
 from evolution.memory import MemoryLog
 from evolution.sequence import Pair
-from sandbox.contracts import CheckResult, Outcome, TrialResult
 from sandbox.trial import Runner
 from tests.evolution.agents.conftest import RunnersBench
 from tests.evolution.agents.scripted import ScriptedModels, Speaker, calls, in_turn, says, text_of
@@ -117,9 +116,7 @@ def test_triage_quotes_what_shows_it() -> None:
     wrong = {"kind": "broken_oracle", "quote": "nowhere to be found", "reason": "so"}
     right = {"kind": "unsolved", "quote": "failed: line-3", "reason": "one line is wrong"}
     models = cold(in_turn(says(calls("finish", **wrong)), says(calls("finish", **right))))
-    result = TrialResult(
-        Outcome.FAIL, rewards=(("reward", 0.0),), checks=(CheckResult("line-3", "failed"),)
-    )
-    made = triage(means_of(models), "triage/x", toy_subject().bundle, [("someone", result)])
+    told = [("someone", "reward 0; failed: line-3")]
+    made = triage(means_of(models), "triage/x", toy_subject().bundle, told)
     assert not isinstance(made, GaveUp)
     assert made.kind == "unsolved"

@@ -200,9 +200,22 @@ def test_a_run_of_models_is_started_with_a_budget(
     refused = operator.post("/runs/new/", form)
     assert refused.status_code == 422
     assert "a run with models needs a budget" in refused.text
-    operator.post("/runs/new/", form | {"budget_tokens": "100000"})
+    sent = form | {"budget_tokens": "100000", "step_tokens": "9000"}
+    assert "no model is configured" in operator.post("/runs/new/", sent).text
+    with override_settings(RATCHET_MODELS="default=http://127.0.0.1:9/v1 m", RATCHET_PRICES=""):
+        unpriced = operator.post("/runs/new/", form | {"budget_usd": "5"})
+        assert unpriced.status_code == 422
+        assert "a budget in USD needs a price for http://127.0.0.1:9/v1 m" in unpriced.text
+        looked = operator.post("/runs/new/", sent | {"forecast": "1"})
+        assert looked.status_code == 200
+        for words in ("618,300", "206,100", "1,854,900", "assumed: no step is recorded", "0 of 1"):
+            assert words in looked.text, words
+        assert EvolutionRun.objects.count() == 1, "a forecast starts nothing"
+        operator.post("/runs/new/", sent)
     run = EvolutionRun.objects.latest("pk")
     assert (run.author, run.budget_tokens, run.budget_usd) == ("llm", 100_000, None)
+    assert run.step_tokens == 9_000
+    assert "Each step for itself: 9,000 tokens" in operator.get(f"/runs/{run.pk}/").text
 
 
 def test_the_models_page_names_models_and_what_the_doctor_found_but_no_key(

@@ -13,10 +13,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from evolution.directions import Direction, Effort
+from evolution.llm.budget import Limits
 from evolution.llm.endpoints import ModelConfigError
-from webapp import dispatch, wiring
+from webapp import dispatch, model_forecast, wiring
 from webapp.adapters import inline
 from webapp.lifecycle import PauseReason, RunStatus
+from webapp.management.errands import errand_all
 from webapp.management.hardening import harden_all
 from webapp.management.reporting import (
     ProgressLine,
@@ -25,7 +27,7 @@ from webapp.management.reporting import (
     format_table,
     given_budget,
 )
-from webapp.models import EvolutionRun, Lineage
+from webapp.models import ErrandKind, EvolutionRun, Lineage
 from webapp.selectors.summary import summarize_run
 from webapp.services import budgets, runs
 from webapp.services.errors import ServiceError
@@ -37,6 +39,7 @@ EXAMPLES = """examples:
   manage.py evolve --author llm --budget-usd 20      by the models of RATCHET_MODELS
   manage.py evolve --resume 7 --budget-usd 40        a run that rests goes on, with more to spend
   manage.py evolve --harden 12                       a child whose tests refuse the known cheats
+  manage.py evolve --solve 12 --budget-usd 2         a child with the solution that it lacks
   manage.py evolve --replay 7                        again from its stored answers, without a model
 """
 
@@ -58,6 +61,10 @@ class Command(BaseCommand):
         parser.add_argument("--effort", choices=[e.value for e in Effort], default="low")
         parser.add_argument("--author", choices=runs.AUTHORS, default=runs.PROCEDURAL)
         add_budget_options(parser, "of the run at work")
+        each = "what each step may take for itself"
+        parser.add_argument("--step-usd", type=float, metavar="X", help=each)
+        parser.add_argument("--step-tokens", type=int, metavar="N", help=each)
+        parser.add_argument("--step-seconds", type=float, metavar="S", help=each)
         parser.add_argument("--queue", action="store_true", help="let the workers do it")
         other = parser.add_mutually_exclusive_group()
         other.add_argument(
@@ -69,10 +76,22 @@ class Command(BaseCommand):
         other.add_argument(
             "--harden", nargs="+", metavar="ID", help="no run: harden the verifiers of these"
         )
+        other.add_argument(
+            "--solve", nargs="+", metavar="ID", help="no run: have reference solutions written"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; status 0 only when the run completed (or was queued, with --queue)."""
+        if options["solve"]:
+            errand_all(
+                options["solve"],
+                ErrandKind.SOLVE,
+                given_budget(options),
+                self.stdout,
+                is_json=options["json"],
+            )
+            return
         if options["harden"]:
             harden_all(options["harden"], self.stdout, is_json=options["json"])
             return
@@ -121,6 +140,9 @@ class Command(BaseCommand):
             "effort": Effort(options["effort"]),
             "author": options["author"],
             "budget": given_budget(options),
+            "step_budget": Limits(
+                options["step_usd"], options["step_tokens"], options["step_seconds"]
+            ),
         }
         if options["author"] == runs.LLM:
             self._forecast(arguments)
@@ -160,11 +182,11 @@ class Command(BaseCommand):
 
     def _forecast(self, arguments: dict[str, Any]) -> None:
         """Say on stderr what the run will take; raises ModelConfigError when it cannot start."""
-        budgets.check_budget(arguments["budget"])
-        from webapp import model_wiring  # takes seconds, and only models need it
-
+        budget = arguments["budget"]
+        budgets.check_budget(budget)
         steps = len(arguments["lineages"]) * arguments["generations"] * arguments["children"]
-        for line in model_wiring.forecast(steps, arguments["budget"]):
+        found = model_forecast.forecast_run(steps, budget, arguments["step_budget"])
+        for line in found.lines(budget):
             self.stderr.write(line)
 
     def _report(self, run: EvolutionRun, *, is_json: bool) -> None:

@@ -16,6 +16,7 @@ from evolution.difficulty.posterior import pass_rate
 from evolution.llm.calls import BudgetStop, ModelUnavailable, StepBudgetStop
 from evolution.llm.endpoints import ModelConfigError
 from evolution.plain_text import plain
+from webapp.management.errands import errand_all
 from webapp.management.reporting import (
     add_budget_options,
     add_sandbox_option,
@@ -23,7 +24,7 @@ from webapp.management.reporting import (
     format_table,
     given_budget,
 )
-from webapp.models import Environment, MeasuredTrial, Solver
+from webapp.models import Environment, ErrandKind, MeasuredTrial, Solver
 from webapp.services import attempts, budgets
 from webapp.services.errors import InvalidInput
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   manage.py measure nginx-log-forensics --attempts 5 --budget-usd 4
   manage.py measure 12 13 14 --solver llm --attempts 3 --budget-tokens 2000000 --json
+  manage.py measure 12 --triage --budget-tokens 200000
 """
 
 STOPS = (BudgetStop, StepBudgetStop, ModelUnavailable, ModelConfigError)
@@ -52,6 +54,9 @@ class Command(BaseCommand):
             "--solver", choices=["llm"], default="llm", help="the terminal agent with the model"
         )
         parser.add_argument("--attempts", type=int, default=3, help="new ones per environment")
+        parser.add_argument(
+            "--triage", action="store_true", help="no attempts: say why nobody has passed these"
+        )
         add_budget_options(parser, "by the wall")
         add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
@@ -61,6 +66,15 @@ class Command(BaseCommand):
         if not 1 <= options["attempts"] <= 1_000:
             raise CommandError("--attempts must be between 1 and 1000")
         budget = given_budget(options)
+        if options["triage"]:
+            errand_all(
+                options["environments"],
+                ErrandKind.TRIAGE,
+                budget,
+                self.stdout,
+                is_json=options["json"],
+            )
+            return
         wanted = list(find_environments(options["environments"]))
         try:
             budgets.check_budget(budget)
