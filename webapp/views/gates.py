@@ -23,6 +23,7 @@ from webapp.selectors import detail, matrix
 from webapp.selectors.matrix import MatrixRow
 from webapp.services.verifications import request_verification
 from webapp.views.environments import folder_name, frame
+from webapp.views.errands import panels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +45,21 @@ def gates(request: Request, pk: int) -> HttpResponseBase:
     beside = matrix.choose_beside(shown, rows, verification, request.GET.get("beside", ""))
     found = matrix.matrix_of(shown, verification, beside) if verification else ()
     newest = rows[0] if rows else None
-    context = frame(shown, "gates") | {
-        "verifications": rows,
-        "verification": verification,
-        "beside": beside,
-        "gates": shown_gates(found),
-        "moved": [row for row in found if row.change],
-        "stale": sum(bool(row.view and row.view.is_stale) for row in found),
-        "newest": newest,
-        "answered": matrix.answered_of(shown, newest) if newest else None,
-        "all_gates": ALL_GATES,
-    }
+    context = (
+        frame(shown, "gates")
+        | panels_of(shown)
+        | {
+            "verifications": rows,
+            "verification": verification,
+            "beside": beside,
+            "gates": shown_gates(found),
+            "moved": [row for row in found if row.change],
+            "stale": sum(bool(row.view and row.view.is_stale) for row in found),
+            "newest": newest,
+            "answered": matrix.answered_of(shown, newest) if newest else None,
+            "all_gates": ALL_GATES,
+        }
+    )
     return answer(request, "webapp/environment_gates.html", context, fragment="progress")
 
 

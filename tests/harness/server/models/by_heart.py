@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evolution.bundle import Bundle
 from tests.harness.server.models import hands
-from tests.harness.server.models.parts import answer
+from tests.harness.server.models.parts import answer, data
 from tests.harness.server.wire import Ask, Reply
 
 
@@ -34,6 +34,22 @@ def write_solution(ask: Ask) -> Reply:
         return answer(ask, summary="As the seed has it.")
     files = [file for file in seed.files if file.path.startswith("solution/")]
     return Reply(calls=(hands.shell(ask, hands.write_commands(files, (), "/bundle")),))
+
+
+def diagnose(ask: Ask) -> Reply:
+    """What an environment is that nobody passed, by the first attempt that tells."""
+    told = {label: text for label, text in data(ask.text).items() if label.startswith("attempt ")}
+    for label, text in told.items():
+        line = next(iter(text.splitlines()), "")
+        if "the machinery broke" in line:
+            return answer(ask, kind="infrastructure", quote=line, reason="nothing was judged")
+        if label.endswith("reference solution") and "reward 1" not in line:
+            return answer(ask, kind="broken_oracle", quote=line, reason="its own solution fails")
+    for text in told.values():
+        line = next(iter(text.splitlines()), "")
+        if "reward 0" in line:
+            return answer(ask, kind="unsolved", quote=line, reason="the work was not done")
+    return answer(ask, kind="unclear", quote="", reason="no attempt tells")
 
 
 def _squeezed(text: str) -> str:

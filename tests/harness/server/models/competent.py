@@ -55,6 +55,8 @@ class Competent:
                 return by_heart.write_solution(ask)
             case "solver":
                 return by_heart.solve(ask)
+            case "triage":
+                return by_heart.diagnose(ask)
         return answer(ask)
 
     def propose(self, ask: Ask) -> Reply:
