@@ -1,4 +1,4 @@
-"""Keys of models belong to the workers: the process that strangers talk to holds none."""
+"""Keys of models belong to the workers of the queue `evolution`: no other process holds any."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from evolution.llm.endpoints import PROVIDER_KEYS, ModelConfigError, key_names, parse_models
 
@@ -13,7 +14,8 @@ from evolution.llm.endpoints import PROVIDER_KEYS, ModelConfigError, key_names, 
 def key_variables() -> frozenset[str]:
     """The variables that may hold a key: of all providers, and of the configured models."""
     names = {name for known in PROVIDER_KEYS.values() for name in known}
-    with contextlib.suppress(ModelConfigError):  # said by the doctor, and on the models' page
+    # Said by the doctor, and on the models' page; or there are no settings at all.
+    with contextlib.suppress(ModelConfigError, ImproperlyConfigured):
         for spec in parse_models(settings.RATCHET_MODELS).specs:
             names.update(key_names(spec))
     return frozenset(names)

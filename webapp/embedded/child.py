@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 
 PR_SET_PDEATHSIG = 1
 PARENT = "RATCHET_PARENT"
@@ -53,11 +54,21 @@ def run_web(fd: int) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
+def calls_models(arguments: Sequence[str]) -> bool:
+    """Whether a worker with this command line does what asks models."""
+    queues = [value for option, value in pairwise(arguments) if option == "-Q"]
+    return arguments[0] == "worker" and any("evolution" in names.split(",") for names in queues)
+
+
 def run_celery(arguments: Sequence[str]) -> None:
     """A worker or beat, by Celery's own command line."""
     from celery.exceptions import SecurityWarning
 
     from webapp.celery import app
+    from webapp.keys import forget_keys
+
+    if not calls_models(arguments):
+        forget_keys()  # what `.env` has brought
 
     # Root is usual in containers, and a sandbox never runs as root.
     warnings.simplefilter("ignore", SecurityWarning)

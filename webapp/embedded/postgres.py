@@ -22,6 +22,7 @@ from pathlib import Path
 
 from webapp.embedded.errors import EmbeddedUnavailable
 from webapp.embedded.locks import FileLock
+from webapp.keys import key_variables
 
 START_SECONDS = 90.0  # a first start on a slow disk, database files included
 STOP_SECONDS = 20.0
@@ -195,10 +196,11 @@ def _start_keeper(layout: Layout, *, is_durable: bool) -> None:
     command = [sys.executable, "-m", "webapp.embedded.postgres_keeper", str(layout.home)]
     if not is_durable:
         command.append("--not-durable")
+    unseen = {"RATCHET_SUPERVISOR", *key_variables()}
     keeper = subprocess.Popen(
         command,
         cwd=_PROJECT,
-        env={name: value for name, value in os.environ.items() if name != "RATCHET_SUPERVISOR"},
+        env={name: value for name, value in os.environ.items() if name not in unseen},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

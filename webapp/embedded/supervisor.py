@@ -53,8 +53,10 @@ class Part:
     hidden: frozenset[str] = frozenset()
 
 
-def worker_parts(count: int) -> list[Part]:
+def worker_parts(count: int, hidden: Iterable[str] = ()) -> list[Part]:
     """`count` workers, one that tends (never busy with long work), and beat.
+
+    Only the workers see the `hidden` variables: the other two ask no model.
 
     Each worker does one job at a time, in a thread: killing a pool's child process can wedge its
     parent with a broker made of files.
@@ -64,9 +66,14 @@ def worker_parts(count: int) -> list[Part]:
         Part(f"worker{n}", ("worker", "-n", f"worker{n}@%h", "-Q", "evolution,sandbox", *solo))
         for n in range(1, count + 1)
     ]
-    parts.append(Part("tender", ("worker", "-n", "tender@%h", "-Q", "default", *solo)))
-    parts.append(Part("beat", ("beat", "--loglevel", "WARNING", "--pidfile=")))
-    return parts
+    unseen = frozenset(hidden)
+    tender = ("worker", "-n", "tender@%h", "-Q", "default", *solo)
+    beat = ("beat", "--loglevel", "WARNING", "--pidfile=")
+    return [
+        *parts,
+        Part("tender", tender, hidden=unseen),
+        Part("beat", beat, hidden=unseen),
+    ]
 
 
 def web_part(listener: socket.socket, hidden: Iterable[str] = ()) -> Part:

@@ -56,7 +56,7 @@ class Command(BaseCommand):
         """Run; status 0 only when the run completed."""
         is_serving = not options["no_serve"]
         address = f"http://{HOST}:{options['port']}/"
-        parts = worker_parts(os.cpu_count() or 2)
+        parts = worker_parts(os.cpu_count() or 2, key_variables())
         try:
             if is_serving:
                 parts.append(web_part(listen(HOST, options["port"]), key_variables()))

@@ -64,7 +64,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _serve(self, listener: socket.socket, workers: int) -> None:
-        parts = [web_part(listener, key_variables()), *worker_parts(workers)]
+        keys = key_variables()
+        parts = [web_part(listener, keys), *worker_parts(workers, keys)]
         with Supervisor(parts, write=self._write_line) as supervisor:
             host, port = listener.getsockname()[:2]
             if wait_for_web(host, port, supervisor):
