@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 
 from evolution.agents.answers import Built
-from evolution.agents.language import is_foreign, language_complaint
 from evolution.agents.proposer import PREFIX
 from evolution.agents.workbench import Draft
 from evolution.bundle import Bundle, BundleError
@@ -14,6 +13,7 @@ from evolution.composition import composed, composing_refusal, configured
 from evolution.contracts import Demand, FileEdit, Mutation, Plan, Statement, Subject
 from evolution.directions import Effect
 from evolution.gates.specs import edited
+from evolution.language import is_foreign, language_complaint
 from evolution.operators.wrapping import parent_checks, step_entries
 from evolution.plain_text import plain
 from evolution.validation import first_error

@@ -5,9 +5,9 @@ from __future__ import annotations
 from evolution.agents import briefing
 from evolution.agents.answers import Review
 from evolution.agents.asking import GaveUp, Question, ask
-from evolution.agents.language import language_complaint
 from evolution.agents.means import Means
 from evolution.contracts import Plan, PlanReview, Subject
+from evolution.language import language_complaint
 from evolution.llm.calls import Role
 from evolution.plain_text import plain
 from evolution.prompts import prompt

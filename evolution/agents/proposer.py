@@ -5,11 +5,11 @@ from __future__ import annotations
 from evolution.agents import briefing
 from evolution.agents.answers import PairEdit, Proposal
 from evolution.agents.asking import Question, make
-from evolution.agents.language import language_complaint
 from evolution.agents.means import Means
 from evolution.agents.trimming import Bounds
 from evolution.contracts import Plan, StepConfig, Subject
 from evolution.directions import Direction, Effect
+from evolution.language import language_complaint
 from evolution.llm.calls import Role
 from evolution.plain_text import plain
 from evolution.prompts import prompt

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from evolution.llm.calls import BudgetStop, StepBudgetStop, Usage
 
+STEP_STOP = "the step's budget is used up"
+"""How the reason of a StepBudgetStop begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -65,7 +68,7 @@ class Budget:
                 raise BudgetStop(f"the run's budget is used up: {line}")
             mine = sum(self._in_flight, self._step_spent)
             if line := _exceeded(self.step, mine, expected, self._step_seconds()):
-                raise StepBudgetStop(f"the step's budget is used up: {line}")
+                raise StepBudgetStop(f"{STEP_STOP}: {line}")
             self._in_flight.append(expected)
 
     def settle(self, expected: Usage, took: Usage) -> None:

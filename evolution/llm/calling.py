@@ -52,7 +52,7 @@ EXPECTED_OUTPUT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request on its way: what it is, and how to ask once."""
+    """A request on its way: what it is, how to ask once, what is wrong with an answer's form."""
 
     key: str
     place: str
@@ -61,6 +61,7 @@ class Call:
     prompt_digest: str
     request: bytes
     ask: Callable[[], Awaitable[ModelResponse]]
+    judge: Callable[[ModelResponse], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,8 @@ class _Attempt:
         if fault := _unfinished(self.call.spec, response) or _not_asked(self.call.spec, response):
             return self._faulty(fault, usage)
         outcome, reason = _spoken(response)
+        if outcome is CallOutcome.ANSWERED:
+            reason = "; ".join(filter(None, (self.call.judge(response), self.exchange.note)))
         data = response_bytes(response, self.desk.lines.redact)
         return _Ended(self.record(outcome, reason, data, usage))
 

@@ -111,7 +111,8 @@ class CallRecord:
     """One attempt at one call, kept for good.
 
     `request` and `response` are canonical JSON without secrets; `key` is the SHA-256 of the place
-    and the canonical request; `attempt` counts from 1; `reason` is one line, empty when answered.
+    and the canonical request; `attempt` counts from 1; `reason` is one line: of an answer, what is
+    wrong with its form.
     """
 
     key: str

@@ -71,20 +71,20 @@ def classify(error: BaseException, exchange: Exchange, now: datetime | None = No
     if isinstance(error, ai.ModelAPIError):
         return _of_api(error, exchange, now or datetime.now(UTC))
     if isinstance(error, TimeoutError):
-        return Fault(CallOutcome.TIMEOUT, "no whole answer in time")
+        return Fault(CallOutcome.TIMEOUT, _late(exchange))
     if isinstance(error, ai.AgentRunError):
         return Fault(CallOutcome.MALFORMED, f"the answer makes no sense: {_first_line(error)}")
     return Fault(CallOutcome.MALFORMED, f"the answer cannot be read: {type(error).__name__}")
 
 
 def _of_api(error: ai.ModelAPIError, exchange: Exchange, now: datetime) -> Fault:
-    said = _said(error)
+    said = _said(error, exchange)
     pause = retry_after_seconds(exchange.retry_after, now)
     match error:
         case ai.ModelTimeoutError() | ai.ModelRequestTimeout():
-            return Fault(CallOutcome.TIMEOUT, "no whole answer in time")
+            return Fault(CallOutcome.TIMEOUT, _late(exchange))
         case ai.ModelConnectionError():
-            return Fault(CallOutcome.CONNECTION, f"the connection failed: {_cause(error)}")
+            return Fault(CallOutcome.CONNECTION, f"{_broken(exchange)}: {_cause(error)}")
         case ai.ModelQuotaExceededError():
             return Fault(CallOutcome.RATE_LIMITED, f"the quota is used up{said}", is_lasting=True)
         case ai.ModelRateLimitError():
@@ -115,11 +115,29 @@ def _of_status(exchange: Exchange, said: str, pause: float | None) -> Fault:
     return Fault(CallOutcome.MALFORMED, f"the answer cannot be read{said}")
 
 
-def _said(error: ai.ModelAPIError) -> str:
+def _late(exchange: Exchange) -> str:
+    """How an answer did not come in time."""
+    if exchange.received:
+        return f"no whole answer in time: it comes too slowly, {exchange.received} bytes so far"
+    return "no answer in time: nothing came at all"
+
+
+def _broken(exchange: Exchange) -> str:
+    """Where a connection broke."""
+    if exchange.received:
+        return "the connection ended in the middle of the answer"
+    if exchange.sent:
+        return "the connection broke before an answer came"
+    return "the connection failed"
+
+
+def _said(error: ai.ModelAPIError, exchange: Exchange) -> str:
     """Status and message of the endpoint, in one line."""
     parts = []
     if isinstance(error, ai.ModelHTTPError):
         parts.append(str(error.status_code))
+    if exchange.head.lstrip()[:1] == b"<":
+        parts.append("a page of HTML")
     body = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

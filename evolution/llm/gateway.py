@@ -27,6 +27,7 @@ from evolution.llm.calling import Call, Desk, place_call
 from evolution.llm.calls import CallLog, ModelSpec, Role
 from evolution.llm.canonical import answer_in, call_key, request_bytes
 from evolution.llm.endpoints import COMPATIBLE, ModelTable, option
+from evolution.llm.form import out_of_form
 from evolution.llm.lines import Lines
 from evolution.llm.pricing import Prices, refuse_unpriced
 from evolution.llm.replay import ReplayMiss
@@ -158,6 +159,7 @@ class Gateway:
             prompt_digest=here.prompt_digest,
             request=request,
             ask=partial(_ask, wrapped, asked, is_streamed=option(spec, "stream", "no") == "yes"),
+            judge=partial(out_of_form, asked.parameters),
         )
         future = self._lines.submit(self._placed(call))
         self._under_way.add(future)

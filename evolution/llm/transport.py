@@ -40,6 +40,8 @@ class Exchange:
     head: bytes = b""
     outcome: CallOutcome | None = None
     reason: str = ""
+    note: str = ""
+    """What is odd about an answer that can be used all the same."""
 
 
 current_exchange: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
@@ -135,9 +137,9 @@ def _checked(body: bytes, kind: str, exchange: Exchange) -> bytes:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        shown = kind or "no content type"
+        shown = f"({kind or 'no content type'}, {len(body)} bytes)"
         raise _unusable(
-            exchange, CallOutcome.MALFORMED, f"the answer is no JSON ({shown}, {len(body)} bytes)"
+            exchange, CallOutcome.MALFORMED, f"the answer is {_no_json(body)} {shown}"
         ) from None
     if not isinstance(value, dict):
         raise _unusable(exchange, CallOutcome.MALFORMED, "the answer is no JSON object")
@@ -145,9 +147,20 @@ def _checked(body: bytes, kind: str, exchange: Exchange) -> bytes:
         raise _unusable(exchange, CallOutcome.MALFORMED, f"the answer is none{_said(value)}")
     for name in ("usage", "usageMetadata"):
         if name in value and not _is_counts(value[name]):
+            exchange.note = NO_USAGE
             del value[name]
             body = json.dumps(value).encode()
     return body
+
+
+def _no_json(body: bytes) -> str:
+    """What an answer is that is no JSON."""
+    text = body.strip()
+    if text[:1] == b"<":
+        return "a page of HTML"
+    if text[:1] == b"{" and text[-1:] != b"}":
+        return "JSON that ends too early"
+    return "no JSON"
 
 
 _ANSWERS = frozenset({"choices", "content", "candidates", "promptFeedback"})
@@ -180,6 +193,9 @@ def _is_counts(value: object) -> bool:
     return True
 
 
+NO_USAGE = "what it tells as usage is no count of tokens: estimated"
+_NO_COUNT = re.compile(rb'_tokens"\s*:\s*(?:NaN|-)')
+
 TAIL_BYTES = 16 * 1024
 _ENDS = re.compile(rb'\[DONE\]|message_stop|"finish_?[rR]eason"\s*:\s*"')
 """What the last events of a whole answer have one of, whoever gives it."""
@@ -203,6 +219,8 @@ class _CountedStream(httpx2.AsyncByteStream):
             if self._exchange.received > ANSWER_LIMIT:
                 raise _too_large(self._exchange)
             yield chunk
+        if _NO_COUNT.search(tail):
+            self._exchange.note = NO_USAGE
         if not _ENDS.search(tail):
             why = "the stream ended before the answer did"
             raise _unusable(self._exchange, CallOutcome.MALFORMED, why)

@@ -94,6 +94,11 @@ class ModelCall(models.Model):
         return f"{self.role} {self.outcome} at {self.place}"[:120]
 
     @property
+    def is_spoiled(self) -> bool:
+        """Whether it came as an answer, and something was wrong with that."""
+        return self.outcome == CallOutcome.ANSWERED and bool(self.reason)
+
+    @property
     def tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens

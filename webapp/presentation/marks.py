@@ -43,8 +43,15 @@ STATES: dict[str, State] = {
     "exhausted": State("exhausted", "cross", "bad"),
     "stalled": State("stalled", "bolt", "wait"),
     "seed": State("seed", "seed", "calm"),
+    # What a triage says.
+    "unsolved": State("unsolved", "eye", "calm"),
+    "broken_oracle": State("broken oracle", "cross", "bad"),
+    "infrastructure": State("infrastructure", "bolt", "wait"),
+    "exploit_only": State("exploit only", "ban", "bad"),
+    "unclear": State("unclear", "question", "wait"),
     # How a call to a model ended.
     "answered": State("answered", "check", "good"),
+    "spoiled": State("answered with a fault", "cross", "bad"),
     "rate_limited": State("rate limited", "clock", "wait"),
     "server_error": State("server error", "bolt", "wait"),
     "connection": State("no connection", "bolt", "wait"),

@@ -7,11 +7,11 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from evolution.agents.answers import PairEdit, Review
 from evolution.agents.asking import GaveUp, Question, ask
-from evolution.agents.language import is_foreign
 from evolution.agents.proposer import edit_of
 from evolution.agents.trimming import Bounds, size_of
 from evolution.contracts import Plan
 from evolution.directions import Aspect, Direction, Effort
+from evolution.language import is_foreign
 from evolution.llm.calls import CallFailed, CallOutcome, Role
 from evolution.prompts import prompt
 from evolution.roles.plan_reviewer import effort_complaint
