@@ -2,9 +2,9 @@
 
 Verifiers that are too strict are the commoner sin. Variants of the reference solution that differ
 in nothing that was asked for have to pass: its steps started one by one, temporary files elsewhere
-and left behind, and the same JSON written otherwise. What breaks on a variant breaks twice before
-it counts. Tables with all fields quoted are reported only: whether that is the same is a matter of
-the instruction.
+and left behind, the same JSON written otherwise, and sorted rows the other way round where nobody
+asked for an order. What breaks on a variant breaks twice before it counts. Tables with all fields
+quoted are reported only: whether that is the same is a matter of the instruction.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from evolution import execution
 from evolution.bundle import Bundle, BundleError
 from evolution.contracts import GateResult
+from evolution.gates import row_order
 from evolution.gates.answers import (
     failed,
     inconclusive,
@@ -41,6 +42,12 @@ _FORM = re.compile(
     r"ensure_ascii|trailing newline|final newline|bytes? long)\b"
 )
 """Words by which an instruction says something about the form of a result."""
+_SIZE = re.compile(
+    r"(?i)\b((at most|no more than|up to|under|below|less than|fewer than|larger than|longer than"
+    r"|limit|max\w*)\b[^.]{0,60}\b(bytes?|[km]i?b|characters|lines?)|[km]i?b or less"
+    r"|(json|nd)[ -]?lines?|jsonl|ndjson)\b"
+)
+"""Words by which an instruction may say how much a result may be, or that it goes by lines."""
 _BY_HAND = """\
 cd /solution && found=no
 for step in steps/*.sh; do
@@ -136,10 +143,13 @@ def variants_of(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> list[V
     before = {(file.path, file.digest) for file in nop.state or ()}
     made = [f for f in oracle.state if (f.path, f.digest) not in before and f.link is None]
     is_free = _FORM.search(bundle.displayed_instruction) is None
+    can_grow = is_free and _SIZE.search(bundle.displayed_instruction) is None
     rewritings: tuple[tuple[str, Callable[[SandboxFile], bytes | None], bool], ...] = (
         ("the same JSON, without white space", _spaced, is_free),
         ("the same JSON, keys in another order", _reordered, is_free),
+        *((("the same JSON, indented", _indented, True),) if can_grow else ()),
         ("the same tables, all fields quoted", _quoted, False),
+        ("the same rows in another order", lambda f: _turned_rows(bundle, f), True),
     )
     for label, rewrite, is_sure in rewritings:
         state = _rewritten(oracle.state, _unmentioned(made, oracle.state), rewrite)
@@ -222,6 +232,17 @@ def _reordered(file: SandboxFile) -> bytes | None:
         return None
     dumped = json.dumps(_turned(value), ensure_ascii=False, separators=(",", ":"))
     return dumped.encode("utf-8", "surrogatepass")
+
+
+def _indented(file: SandboxFile) -> bytes | None:
+    value = None if file.path.endswith((".jsonl", ".ndjson")) else _json_of(file)
+    if value is None:
+        return None
+    return json.dumps(value, ensure_ascii=False, indent=3).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _turned_rows(bundle: Bundle, file: SandboxFile) -> bytes | None:
+    return row_order.turned(file) if row_order.is_open(bundle, file) else None
 
 
 def _turned(value: object) -> object:

@@ -7,6 +7,7 @@ PROTOCOL_VERSION = 3
 
 _FIRST = 2
 _VERSIONS = {
+    "alternatives": 3,
     "contract": 3,
     "demand": 3,
     "exploits": 5,

@@ -41,7 +41,7 @@ def insisting(line: str) -> Bundle:
 def test_strict_tests_accept_other_correct_work(runner: TrialRunner) -> None:
     answer = judged(orders(), runner)
     assert answer.status is GateStatus.PASSED, answer.reason
-    assert dict(answer.figures)["variants"] == 4
+    assert dict(answer.figures)["variants"] == 5
 
 
 @bubblewrap
@@ -126,9 +126,58 @@ def test_a_result_whose_check_sum_another_one_holds_is_left_alone() -> None:
 def test_rewritten_json_means_the_same(value: object) -> None:
     data = json.dumps({"all": value}, indent=1).encode()
     oracle = replace(ORACLE, state=(SandboxFile("/app/out/x.json", data),))
-    for state in states(oracle).values():
+    for label, state in states(oracle).items():
         assert json.loads(state["/app/out/x.json"]) == {"all": value}
-        assert len(state["/app/out/x.json"]) <= len(data)
+        assert len(state["/app/out/x.json"]) <= len(data) or label.endswith("indented")
+
+
+TABLE = b"name,count\nada,3\nben,1\ncleo,7\ndora,2\n"
+
+
+def rows(told: str, table: bytes = TABLE, *more: SandboxFile) -> bytes | None:
+    text = SandboxFile("instruction.md", f"Count the orders. {told}\n".encode())
+    oracle = replace(ORACLE, state=(SandboxFile("/app/out/t.csv", table),))
+    made = alternatives.variants_of(orders(text, *more), oracle, NOP)
+    found = [v.spec.state[0].data for v in made if "rows" in v.label and v.spec.state]
+    return found[0] if found else None
+
+
+def test_sorted_rows_are_turned_where_nobody_asked_for_an_order() -> None:
+    assert rows("Write name and count.") == b"name,count\ndora,2\ncleo,7\nben,1\nada,3\n"
+    assert rows("Take the one that comes first in order of text.") is not None
+    assert rows("", TABLE.rstrip()) == rows("")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Sorted by name.",
+        "In alphabetical order.",
+        "The largest count comes first.",
+        "Rank them.",
+        "One line for the total follows in the given sequence.",
+    ],
+)
+def test_an_order_that_is_asked_for_stays(told: str) -> None:
+    assert rows(told) is None
+
+
+def test_an_order_that_a_document_or_the_input_gives_stays() -> None:
+    readme = SandboxFile("environment/data/README.md", b"Tables are sorted by name.\n")
+    assert rows("", TABLE, readme) is None
+    names = SandboxFile("environment/data/names.txt", b"ada\nben\ncleo\ndora\n")
+    assert rows("Convert the names.", TABLE, names) is None
+    assert rows("Convert the names.", TABLE) is not None
+    assert rows("", b"name,count\nben,3\nada,5\ndora,1\ncleo,4\n") is None, "not sorted at all"
+    assert rows("", b"name,count\nada,3\nben,1\n") is None, "too few to tell"
+
+
+def test_json_grows_only_where_nothing_is_said_of_its_size() -> None:
+    label = "the same JSON, indented"
+    assert states()[label]["/app/out/b.json"].startswith(b'{\n   "b": 1')
+    limit = SandboxFile("instruction.md", b"At most 90 bytes.\n")
+    made = alternatives.variants_of(orders(limit), ORACLE, NOP)
+    assert label not in [variant.label for variant in made]
 
 
 ASKS = (Ask(alternatives.variants_of(orders(), ORACLE, NOP)[0].spec, "v"),)
