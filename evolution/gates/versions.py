@@ -10,7 +10,7 @@ _VERSIONS = {
     "alternatives": 3,
     "contract": 3,
     "demand": 3,
-    "exploits": 5,
+    "exploits": 6,
     "hermetic": 7,
     "mutants": 5,
     "novel": 3,
