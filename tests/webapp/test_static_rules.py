@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SCRIPTS = sorted((ROOT / "static").glob("*.js"))
+STYLES = sorted((ROOT / "static").glob("*.css"))
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
@@ -60,3 +61,19 @@ def test_scripts_stay_within_their_budget() -> None:
     normal = [*vendored, ROOT / "static" / "ratchet.js", ROOT / "static" / "review.js"]
     assert sum(len(gzip.compress(path.read_bytes())) for path in normal) <= 25_000
     assert all(not re.search(r"\beval\(|new Function|innerHTML", p.read_text()) for p in SCRIPTS)
+
+
+def test_style_sheets_stay_within_their_budget() -> None:
+    sizes = {path.name: path.stat().st_size for path in STYLES}
+    assert sizes.pop("ratchet.css") <= 19_000
+    assert max(sizes.values()) <= 4_500
+
+
+def test_every_class_that_is_styled_is_used() -> None:
+    sources = [*TEMPLATES, *SCRIPTS, *(ROOT / "webapp").rglob("*.py")]
+    words = set(re.findall(r"[\w-]+", "\n".join(path.read_text() for path in sources)))
+    made = ("c-", "depth-", "dir-", "op-", "ramp-", "st-", "htmx-")
+    for path in STYLES:
+        selectors = re.sub(r"/\*.*?\*/|\"[^\"]*\"|[\w-]+:[^;{}]*;", "", path.read_text())
+        for name in set(re.findall(r"\.([a-z][\w-]*)", selectors)):
+            assert name in words or name.startswith(made), (path.name, name)
