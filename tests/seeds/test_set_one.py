@@ -176,17 +176,23 @@ def test_an_output_that_is_only_a_link_to_the_inputs_is_refused(
 
 @pytest.mark.bubblewrap
 @pytest.mark.parametrize(
-    "half",
-    ["local files=", "Failures unseen", "One archive too few"],
+    ("right", "wrong"),
+    [
+        ('"${files[@]}"; fi', "${files[@]}; fi"),
+        ("failed=1", "failed=0"),
+        ("]}-$2}", "]}-$2+1}"),
+    ],
     ids=["blanks", "failures", "retention"],
 )
-def test_a_backup_script_with_one_bug_left_fails(runner: Runner, half: str) -> None:
+def test_a_backup_script_with_one_bug_left_fails(runner: Runner, right: str, wrong: str) -> None:
     bundle = _read("broken-backup-script")
-    lines = bundle.text("solution/solve.sh").split("\n")
-    at = next(number for number, line in enumerate(lines) if half in line)
-    end = next(number for number in range(at, len(lines)) if not lines[number])
-    script = "\n".join(lines[:at] + lines[end:]).replace('[ "$status" -eq 1 ]', "true")
-    files = [SandboxFile("solve.sh", script.encode(), 0o755)]
+    script = bundle.text("solution/backup.sh").replace(right, wrong)
+    assert script != bundle.text("solution/backup.sh")
+    drill = bundle.text("solution/solve.sh").replace('[ "$status" -eq 1 ]', "true")
+    files = [
+        SandboxFile("solve.sh", drill.encode(), 0o755),
+        SandboxFile("backup.sh", script.encode()),
+    ]
     result = runner.run(trial_spec(bundle, solution_solver(bundle, "half", files)))
     assert result.outcome is Outcome.FAIL, result
     assert 0 < len(result.failed_checks) < len(result.checks)
