@@ -146,7 +146,7 @@ def test_a_forecast_is_told_before_the_start(settings: Any) -> None:
     first, second = errors.getvalue().splitlines()
     assert first == (
         "forecast: at most 1 steps, 30 (10 to 90) calls, 618,300 (206,100 to 1,854,900) tokens,"
-        " 0.71 (0.24 to 2.13) USD, 300 (100 to 900) seconds of models"
+        " 0.71 (0.24 to 2.14) USD, 300 (100 to 900) seconds of models"
         " (assumed: no step is recorded)"
     )
     assert "the budget lasts for about 0 of 1 steps" in second

@@ -28,6 +28,8 @@ TABLE: dict[str, tuple[str, int]] = {
     "environment_gates": ("get", Role.VIEWER),
     "gates_json": ("get", Role.VIEWER),
     "environment_verify": ("post", Role.OPERATOR),
+    "environment_errands": ("get", Role.VIEWER),
+    "environment_errand": ("post", Role.OPERATOR),
     "environment_making": ("get", Role.VIEWER),
     "making_export": ("get", Role.VIEWER),
     "environment_trials": ("get", Role.VIEWER),
@@ -92,6 +94,8 @@ def address(name: str, world: World) -> str:
         return reverse(name, args=[world.trial.pk])
     if name == "review_undo":
         return reverse(name, args=[10**9])
+    if name == "environment_errand":
+        return reverse(name, args=[world.child.pk, "triage"])
     pattern = next(p for p in urlpatterns if p.name == name)
     if pattern.pattern.converters:
         return reverse(name, args=[world.child.pk])
