@@ -143,8 +143,13 @@ class Forecast:
 
     @property
     def ground(self) -> str:
-        """What the forecast rests on."""
-        return f"from {self.basis} recorded steps" if self.basis else "assumed: no step is recorded"
+        """What the forecast rests on, and how far its ranges go."""
+        if not self.basis:
+            return "assumed: no step is recorded"
+        known = f"from {self.basis} recorded step{'s' if self.basis > 1 else ''}"
+        if self.basis < TRUSTED_STEPS:
+            return f"{known}, too few to tell the range"
+        return f"{known}, ranges that hold nine times of ten"
 
     def share_of(self, budget: Limits) -> float | None:
         """How much of the run the budget is expected to last for; None where nothing tells."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from evolution.llm.budget import STEP_STOP
 from evolution.llm.calls import BudgetStop, ModelUnavailable, StepBudgetStop
 from evolution.llm.endpoints import ModelConfigError
 from sandbox.errors import SandboxError
@@ -31,7 +32,7 @@ def work_on_errand(errand_id: int, carry_out: Callable[[Errand], Done], worker: 
             with held(errand):
                 done = carry_out(errand)
         except STOPS as stop:
-            errands.break_off(errand, str(stop))
+            errands.break_off(errand, str(stop).replace(STEP_STOP, "its budget is used up"))
         else:
             errands.record_errand(errand, done)
     except TransitionRefused:
