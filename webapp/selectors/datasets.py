@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.db.models import F, Max, Prefetch, QuerySet
 from django.db.models.fields.json import KT
 from django.shortcuts import get_object_or_404
@@ -52,6 +54,38 @@ def members_of(version: DatasetVersion) -> list[DatasetMember]:
             "environment__root_instruction",
         )
         .order_by("name")[:MEMBER_ROWS]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """What a version has beside the one before it, by digest. Lists hold the first rows only."""
+
+    number: int
+    """Of the version before."""
+
+    came: int
+    went: int
+    came_digests: frozenset[str]
+    gone: tuple[DatasetMember, ...]
+
+
+def change_of(version: DatasetVersion) -> VersionChange | None:
+    """Which members came and went; None for a first version."""
+    if version.number == 1:
+        return None
+    old = DatasetMember.objects.filter(
+        version__dataset=version.dataset_id, version__number=version.number - 1
+    )
+    new = version.members.all()
+    came = new.exclude(digest__in=old.values("digest")).order_by("name")
+    gone = old.exclude(digest__in=new.values("digest")).order_by("name")
+    return VersionChange(
+        version.number - 1,
+        came.count(),
+        gone.count(),
+        frozenset(came.values_list("digest", flat=True)[:MEMBER_ROWS]),
+        tuple(gone.only("name", "digest", "environment_id")[:MEMBER_ROWS]),
     )
 
 

@@ -62,7 +62,11 @@ def _freeze(form: FreezeForm, request: Request) -> DatasetVersion:
 def dataset_version(request: Request, slug: str, number: int) -> HttpResponseBase:
     """A frozen version: members, digests, what it is made of."""
     version = datasets.get_version(slug, number)
-    context = {"version": version, "members": datasets.members_of(version)}
+    context = {
+        "version": version,
+        "members": datasets.members_of(version),
+        "change": datasets.change_of(version),
+    }
     return answer(request, "webapp/dataset_version.html", context)
 
 

@@ -50,6 +50,22 @@ def test_chosen_environments_are_frozen_under_their_digests(
     assert curator.get("/datasets/").status_code == 200
 
 
+def test_a_version_says_what_came_and_went_since_the_one_before(
+    approved: World, curator: Client
+) -> None:
+    both = [approved.child.pk, approved.grandchild.pk]
+    for chosen in (both[:1], both[1:], both[1:]):
+        curator.post("/datasets/freeze/", {"name": "Pilot", "environments": chosen})
+    assert curator.get("/datasets/pilot/1/").context["change"] is None
+    page = curator.get("/datasets/pilot/2/")
+    change = page.context["change"]
+    assert (change.came, change.went) == (1, 1)
+    assert change.came_digests == {approved.grandchild.digest}
+    assert [row.digest for row in change.gone] == [approved.child.digest]
+    assert '<span class="tag">new</span>' in page.text
+    assert "The same members as in" in curator.get("/datasets/pilot/3/").text
+
+
 def test_all_that_match_are_frozen_listed_or_not(approved: World, curator: Client) -> None:
     response = curator.post("/datasets/freeze/", {"name": "All", "is_all": "1"})
     assert response.status_code == 302
