@@ -5,12 +5,23 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
+from sandbox.contracts import Outcome
 from webapp import dispatch
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
-from webapp.models import Environment, Errand, EvolutionRun, EvolutionStep, Verification
+from webapp.models import (
+    Environment,
+    Errand,
+    Event,
+    EvolutionRun,
+    EvolutionStep,
+    ModelCall,
+    Trial,
+    Verification,
+)
+from webapp.models.call import FINAL
 from webapp.services import transitions
 from webapp.services.errors import TransitionRefused
 
@@ -82,7 +93,9 @@ def has_attempts_left(row: Leased) -> bool:
 def expire(now: datetime | None = None) -> int:
     """Put work back whose worker went silent; returns how many.
 
-    After three attempts it fails, and at once when its run was cancelled: nobody would claim it.
+    It fails when three attempts in a row left nothing behind, and at once when its run was
+    cancelled: nobody would claim it. Workers that were killed while they got on say nothing
+    against the work.
     """
     moment = now or timezone.now()
     count = 0
@@ -94,7 +107,7 @@ def expire(now: datetime | None = None) -> int:
 
 def _give_back(row: Leased, moment: datetime) -> int:
     is_unwanted = isinstance(row, EvolutionStep) and is_run_cancelled(row.run_id)
-    is_given_up = is_unwanted or not has_attempts_left(row)
+    is_given_up = is_unwanted or not (has_attempts_left(row) or _got_on(row))
     failed = TrialStatus.ERRORED if isinstance(row, Verification) else RunStatus.FAILED
     reason = f"the worker went silent in attempt {row.attempt}"
     try:
@@ -115,6 +128,28 @@ def _give_back(row: Leased, moment: datetime) -> int:
     if is_given_up:
         abandon_candidates(row, reason)
     return 1
+
+
+def _got_on(row: Leased) -> bool:
+    """Whether the last three attempts put anything on record that the next one need not repeat."""
+    if isinstance(row, Errand):
+        return False
+    subject = {"step": row} if isinstance(row, EvolutionStep) else {"environment": row.environment}
+    claims = Event.objects.filter(
+        kind=f"{row._meta.model_name}.status", target=RunStatus.RUNNING, **subject
+    ).order_by("-id")
+    begun = claims[MAX_ATTEMPTS - 1 : MAX_ATTEMPTS].values_list("at", flat=True).first()
+    if begun is None:
+        return False
+    if isinstance(row, Verification):
+        trials = Trial.objects.filter(verification=row)
+        calls = ModelCall.objects.none()
+    else:
+        trials = Trial.objects.filter(verification__environment__step=row)
+        calls = ModelCall.objects.filter(step=row, created_at__gt=begun, outcome__in=FINAL)
+    broken = [Outcome.INFRA_ERROR, Outcome.CANCELLED]
+    new = trials.filter(created_at__gt=begun).exclude(outcome__in=broken)
+    return new.exists() or calls.exists()
 
 
 def give_up(verification: Verification, reason: str) -> None:

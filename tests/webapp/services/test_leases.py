@@ -10,11 +10,14 @@ from django.db import connection
 from django.utils import timezone
 
 from evolution.contracts import StepEnd, StepResult
+from evolution.llm.calls import CallOutcome
+from tests.webapp.conversations import make_call
 from tests.webapp.rows import make_mutation, make_run, make_seed, make_step
 from webapp.adapters.journal import DatabaseJournal
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
 from webapp.models import EvolutionStep, Verification
 from webapp.services import leases, runs, steps
+from webapp.services.calls import Place, store_call
 from webapp.services.errors import TransitionRefused
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +53,26 @@ def test_silent_work_is_put_back_and_fails_after_three_attempts(step: EvolutionS
         assert step.attempt == attempt
     assert step.status == RunStatus.FAILED
     assert "attempt 3" in step.error
+
+
+def test_work_that_gets_on_is_not_given_up_however_often_its_worker_is_killed(
+    step: EvolutionStep,
+) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    place = Place(run=step.run, step=step)
+    for attempt in range(1, 7):
+        assert leases.claim(step)
+        store_call(place, make_call(f"{attempt}"))
+        leases.expire(later)
+        step.refresh_from_db()
+        assert step.status == RunStatus.QUEUED
+    for _ in range(leases.MAX_ATTEMPTS):
+        assert step.status == RunStatus.QUEUED
+        assert leases.claim(step)
+        store_call(place, make_call("lost", outcome=CallOutcome.TIMEOUT))
+        leases.expire(later)
+        step.refresh_from_db()
+    assert step.status == RunStatus.FAILED, "three attempts in a row left no answer"
 
 
 def test_silent_work_of_a_cancelled_run_is_given_up_at_once(step: EvolutionStep) -> None:
