@@ -5,6 +5,7 @@ it, the result of the reference solution is laid out by it, the reference soluti
 heart, and neither the instruction nor anything in the image says it. All four have to hold: what
 only comes out of the data is found by working. Fixed words inside a result are reported and do not
 count: they may belong to a format that everybody knows.
+Nor may the instruction call a result by another path than the tests read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from evolution.gates.answers import passed as passing
 from evolution.gates.case import Case
 from evolution.gates.desk import Steps
 from evolution.gates.specs import nop_asks, oracle_asks
+from evolution.gates.stated_paths import misnamed
 from evolution.gates.wording import Told, asserted_words, state_words, structure_words, words_of
 from sandbox.contracts import SandboxFile, Trace, TrialResult
 
@@ -37,6 +39,11 @@ def check(case: Case) -> Steps:
 
 def judge(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> GateResult:
     """The gate's answer from what the reference solution left."""
+    made = _made(oracle.state or (), nop.state or ())
+    if pairs := misnamed(bundle, made, oracle.trace):
+        evidence = [Evidence(label=said, result=f"the tests read {path}") for said, path in pairs]
+        reason = f"the instruction says {pairs[0][0]}, the tests read {pairs[0][1]}"
+        return failing(GATE, reason, evidence, misnamed=float(len(pairs)))
     asserted = asserted_words(bundle)
     if not asserted:
         return not_applicable(GATE, "the tests compare with nothing that could be read")
@@ -44,7 +51,7 @@ def judge(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> GateResult:
     told = Told(bundle, trace.read if trace is not None else ())
     unread = _read_by(trace, told.unread)
     known = words_of(_solution_text(bundle))
-    state = _made(oracle.state or (), nop.state or ())
+    state = made
     if state:
         wanted = asserted & known & state_words(state)
     else:

@@ -8,7 +8,7 @@ PROTOCOL_VERSION = 3
 _FIRST = 2
 _VERSIONS = {
     "alternatives": 3,
-    "contract": 3,
+    "contract": 4,
     "demand": 3,
     "exploits": 6,
     "hermetic": 7,

@@ -146,6 +146,45 @@ def test_words_of_a_well_known_format_are_reported_and_do_not_count() -> None:
     assert [item.label for item in answer.evidence] == ["execstart"]
 
 
+SAID = "Write `{}`: an object with the amount of every customer, and under `days` their number."
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/app/output/report.json",
+        "/app/out/Report.json",
+        "/app/report.json",
+        "/app/out/report.txt",
+        "/app/out/summary.json",
+    ],
+)
+def test_a_result_that_the_instruction_calls_by_another_path_is_found(path: str) -> None:
+    answer = judged(orders(SandboxFile("instruction.md", SAID.format(path).encode())), "days")
+    assert answer.status is GateStatus.FAILED
+    assert answer.reason == f"the instruction says {path}, the tests read {REPORT}"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        SAID.format(REPORT) + " The old /app/output/report.json is of no use.",
+        SAID.format("report.json") + " It belongs into /app/out, unlike /app/old/report.json.",
+        SAID.format("report.json") + " See /app/data/orders.csv, and /app/out/lines.log for lines.",
+        SAID.format(REPORT) + " Nothing may be left in /app/out/report.tmp.",
+    ],
+)
+def test_a_path_that_is_only_spoken_of_is_no_other_name(told: str) -> None:
+    answer = judged(orders(SandboxFile("instruction.md", told.encode())), "days")
+    assert answer.status is GateStatus.PASSED, answer.reason
+
+
+def test_a_path_that_a_document_of_the_image_gives_is_told() -> None:
+    told = SandboxFile("instruction.md", SAID.format("/app/output/report.json").encode())
+    readme = SandboxFile("environment/data/README", f"Reports lie at {REPORT}.\n".encode())
+    assert judged(orders(told, readme), "days").status is GateStatus.PASSED
+
+
 @pytest.mark.bubblewrap
 def test_an_unstated_key_is_a_finding_on_an_imported_environment(runner: TrialRunner) -> None:
     verdict = verify_bundle(subject_of(DAYS), None, runner, MemoryLog(), CONFIG)
