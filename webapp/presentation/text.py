@@ -63,7 +63,7 @@ def excerpt(text: str, *, cap: int = 100_000, lines: int = 3_000) -> Excerpt:
 
 
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d+[.)])\s+")
-_OWN_LINE = re.compile(r"\s|[-*+>#|]|\d+[.)]|`{3}|~{3}")
+_OWN_LINE = re.compile(r"\s|[-*+>#|]|\d+[.)]\s|`{3}|~{3}")
 
 
 def _goes_on(item: str, line: str) -> bool:

@@ -67,6 +67,7 @@ def test_paragraphs_are_unwrapped_and_structure_stays() -> None:
     assert unwrap(source) == expected
     kept = "- item\n  - inner\n\n      code\n\n- next\n      deeper\n    "
     assert unwrap(kept) == kept
+    assert unwrap("see February\n2026.ods, and\n1. this") == "see February 2026.ods, and\n1. this"
 
 
 @given(st.text(alphabet="ab -#`\n", max_size=80))
