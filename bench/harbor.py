@@ -98,22 +98,31 @@ class Harbor:
 
     def run(self, agent: str, concurrency: int, attempts: int = 1) -> Figures:
         """One job over all bundles. Raises BenchError unless every trial got its right reward."""
+        results = self.results(agent, concurrency, attempts)
+        for result in results:
+            reward, error = answer_of(result)
+            if problem := error or wrong(agent, reward):
+                raise BenchError(f"Harbor: {result['task_name']} by {agent}: {problem}")
+        starts = [datetime.fromisoformat(result["started_at"]) for result in results]
+        ends = [datetime.fromisoformat(result["finished_at"]) for result in results]
+        total = sum((end - start).total_seconds() for start, end in zip(starts, ends, strict=True))
+        wall = (max(ends) - min(starts)).total_seconds()
+        return Figures(len(results), wall, total / len(results))
+
+    def results(self, agent: str, concurrency: int, attempts: int = 1) -> list[dict[str, Any]]:
+        """What Harbor wrote of each trial of one job over all bundles, whatever came of it.
+
+        Raises BenchError when Harbor itself fails, or when a trial is missing.
+        """
         jobs = self.folder / "jobs"
         words = [str(self.program), "run", "-p", str(self.folder / "tasks"), "-a", agent]
         words += ["-n", str(concurrency), "-k", str(attempts), "-o", str(jobs), "--yes", "-q"]
         self._call(words, "Harbor failed")
         results = [json.loads(path.read_bytes()) for path in jobs.glob("*/*/result.json")]
         shutil.rmtree(jobs)
-        for result in results:
-            if problem := _problem(agent, result):
-                raise BenchError(f"Harbor: {result['task_name']} by {agent}: {problem}")
         if len(results) != self.count * attempts:
             raise BenchError(f"Harbor ran {len(results)} trials of {self.count * attempts}")
-        starts = [datetime.fromisoformat(result["started_at"]) for result in results]
-        ends = [datetime.fromisoformat(result["finished_at"]) for result in results]
-        total = sum((end - start).total_seconds() for start, end in zip(starts, ends, strict=True))
-        wall = (max(ends) - min(starts)).total_seconds()
-        return Figures(len(results), wall, total / len(results))
+        return results
 
     def close(self) -> None:
         """Remove the copies."""
@@ -134,11 +143,12 @@ class Harbor:
             raise BenchError(f"{problem}: {tail}")
 
 
-def _problem(agent: str, result: dict[str, Any]) -> str:
+def answer_of(result: dict[str, Any]) -> tuple[float | None, str]:
+    """The reward in a trial's `result.json`, None without one; and what went wrong, or nothing."""
     if result.get("exception_info"):
-        return str(result["exception_info"]["exception_message"])[:200]
+        return None, str(result["exception_info"]["exception_message"])[:200]
     rewards = (result.get("verifier_result") or {}).get("rewards") or {}
-    return wrong(agent, rewards.get("reward"))
+    return rewards.get("reward"), ""
 
 
 def _compose() -> Path:
