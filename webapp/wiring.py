@@ -204,10 +204,15 @@ def author_for(step: EvolutionStep, log: CallLog) -> AbstractContextManager[Auth
 
 
 def carry_out_errand(errand: Errand) -> Done:
-    """Ask the model for what a person wants of it; what came of it.
+    """Do what a person wants, with a model where one is needed; what came of it.
 
-    Raises ModelConfigError when it is not configured in this process.
+    Raises ModelConfigError when that is not configured in this process.
     """
+    from webapp.adapters.hardening import carry_out_hardening
+    from webapp.models import ErrandKind
+
+    if errand.kind == ErrandKind.HARDEN:
+        return carry_out_hardening(errand, runner("a person"))
     from webapp import model_wiring  # loads the clients of the providers
 
     return model_wiring.carry_out(errand)

@@ -125,6 +125,7 @@ def all_pages(site: Site) -> dict[str, str]:
         "diff": f"{environment}/diff/",
         "diff-split": f"{environment}/diff/?view=split&against=root",
         "gates": f"{environment}/gates/",
+        "gates-cheated": f"/environments/{site.seed.pk}/gates/",
         "gates-alone": f"{environment}/gates/?beside=nothing",
         "trials": f"{environment}/trials/",
         "lineage-tab": f"{environment}/lineage/",

@@ -10,7 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from evolution.contracts import GateResult, GateStatus
 from tests.browser.conftest import SCREENSHOTS, Site, all_pages, sign_in
-from webapp.models import Event, Verification
+from webapp.adapters.errands import work_on_errand
+from webapp.models import Errand, Event, Verification
+from webapp.services.errands import Done
 from webapp.services.verifications import record_gate
 
 pytestmark = pytest.mark.browser
@@ -97,6 +99,9 @@ def test_the_tree_unfolds_and_the_panel_follows(site: Site, visit: Callable[[str
     expect(page.locator("#panel h2")).to_contain_text(site.seed.title)
     page.locator(f"svg a[data-node='{site.waiting[1].pk}']").click()
     expect(page.locator("#panel h2")).to_contain_text(site.waiting[1].title)
+    page.locator(f".tree a[data-node='{site.waiting[0].pk}']").focus()
+    page.keyboard.press("d")
+    page.wait_for_url(f"**/environments/{site.waiting[0].pk}/diff/")
 
 
 def test_a_gate_is_asked_again_and_the_page_follows_it(
@@ -112,6 +117,20 @@ def test_a_gate_is_asked_again_and_the_page_follows_it(
     expect(page.locator("#progress")).to_contain_text("1 of 13", timeout=6_000)
     Verification.objects.filter(pk=newest.pk).update(status="cancelled")
     expect(page.locator("#progress")).to_contain_text("has ended", timeout=6_000)
+
+
+def test_the_verifier_is_hardened_by_a_button_and_the_page_follows_it(
+    site: Site, visit: Callable[[str], Page]
+) -> None:
+    page = visit(f"/environments/{site.seed.pk}/gates/")
+    page.get_by_role("button", name="Harden the verifier").click()
+    panel = page.locator("#errands")
+    expect(panel).to_contain_text("the strictest first")
+    expect(panel.get_by_role("button")).to_have_count(0)
+    said = "its tests are in no form that can be changed"
+    assert work_on_errand(Errand.objects.get().pk, lambda _: Done(said), "tests")
+    expect(panel).to_contain_text(f"Nothing can be hardened: {said}", timeout=8_000)
+    expect(panel.get_by_role("button", name="Try again")).to_be_visible()
 
 
 def test_searching_narrows_the_table_as_one_types(site: Site, visit: Callable[[str], Page]) -> None:
@@ -134,6 +153,11 @@ def test_keys_lead_through_the_tables_and_pages(site: Site, visit: Callable[[str
     page.keyboard.press("g")
     page.keyboard.press("u")
     page.wait_for_url("**/runs/")
+    page.keyboard.press("n")
+    page.wait_for_url("**/runs/new/")
+    page.goto(f"{site.url}/review/")
+    page.keyboard.press("n")
+    page.wait_for_url("**/review/*/")
     page.goto(f"{site.url}/environments/{site.waiting[1].pk}/diff/")
     page.keyboard.press("t")
     page.wait_for_url("**view=split")

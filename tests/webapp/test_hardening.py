@@ -13,13 +13,19 @@ from django.test import Client
 
 from evolution.exporting import verify_export
 from evolution.hardening import NAME
+from sandbox.errors import SandboxUnavailable
 from tests.evolution.real_sandbox import orders
 from tests.evolution.test_hardening import shared
 from tests.webapp import builders
-from webapp.lifecycle import VerificationStatus
-from webapp.models import Environment, EnvironmentKind, Event, Role
-from webapp.services import datasets, reviews
+from tests.webapp.rows import make_user
+from tests.webapp.verdicts import add_verification
+from webapp import wiring
+from webapp.adapters.errands import work_on_errand
+from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
+from webapp.models import Environment, EnvironmentKind, Errand, ErrandKind, Event, Role
+from webapp.services import datasets, errands, reviews
 from webapp.services.environments import import_seed, load_mutation, load_subject
+from webapp.services.errands import Done
 from webapp.services.revisions import add_revision
 from webapp.store import load_bundle
 
@@ -107,3 +113,103 @@ def test_a_revision_can_be_approved_and_exported(tmp_path: Path) -> None:
     datasets.freeze("Hardened", [child.pk], curator)
     call_command("export", "hardened", "--out", str(tmp_path), stdout=StringIO())
     assert verify_export(tmp_path / "hardened-v1") == ()
+
+
+def cheated() -> Environment:
+    """A seed whose newest full verification names a cheat that is rewarded."""
+    seed, _ = import_seed(shared(), name="orders", origin="a test")
+    verification = add_verification(seed)
+    verification.gates.update_or_create(
+        gate="exploits",
+        defaults={
+            "position": 90,
+            "version": 5,
+            "status": "failed",
+            "reason": "1 of 30 cheats is rewarded: a .pth file",
+            "is_blocking": False,
+            "evidence": [{"label": "a .pth file", "result": "rewarded"}],
+        },
+    )
+    return seed
+
+
+def harden_page(client: Client, seed: Environment) -> str:
+    return client.get(f"/environments/{seed.pk}/gates/").text
+
+
+@pytest.mark.django_db
+def test_only_operators_may_press_the_button_that_hardens(client: Client) -> None:
+    seed = cheated()
+    url = f"/environments/{seed.pk}/errands/harden/"
+    client.force_login(make_user("vera", Role.REVIEWER))
+    page = harden_page(client, seed)
+    assert f"manage.py evolve --harden {seed.pk}" in page
+    assert f'action="{url}"' not in page
+    assert client.post(url).status_code == 403
+    client.force_login(make_user("olga", Role.OPERATOR))
+    assert client.get(url).status_code == 405
+    assert f'action="{url}"' in harden_page(client, seed)
+    assert client.post(url).headers["Location"] == f"/environments/{seed.pk}/gates/"
+    assert "a worker is at that already" in client.post(url, follow=True).text
+    errand = Errand.objects.get()
+    assert (errand.kind, errand.status) == (ErrandKind.HARDEN, RunStatus.QUEUED)
+    page = harden_page(client, seed)
+    assert "the strictest first" in page
+    assert f'action="{url}"' not in page
+
+
+@pytest.mark.django_db
+def test_nothing_is_asked_where_no_cheat_is_rewarded(client: Client) -> None:
+    seed = cheated()
+    client.force_login(make_user("olga", Role.OPERATOR))
+    url = f"/environments/{seed.pk}/errands/harden/"
+    seed.verifications.get().gates.filter(gate="exploits").update(status="passed")
+    assert "Hardening the verifier" not in harden_page(client, seed)
+    assert "no cheat that is known is rewarded here" in client.post(url, follow=True).text
+    seed.verifications.get().gates.filter(gate="exploits").delete()
+    assert "verify it in full first" in client.post(url, follow=True).text
+    assert not Errand.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_line_says_why_nothing_can_be_hardened(client: Client) -> None:
+    seed = cheated()
+    client.force_login(make_user("olga", Role.OPERATOR))
+    errand = errands.ask_errand(seed, ErrandKind.HARDEN)
+    tried = ["the tests are tightly locked: still rewarded: a .pth file"]
+    assert work_on_errand(errand.pk, lambda _: Done(tried[0], {"tried": tried}), "tests")
+    page = harden_page(client, seed)
+    assert f"<b>Nothing can be hardened:</b> {tried[0]}." in page
+    assert "1 way tried" in page
+    assert ">Try again</button>" in page
+    again = errands.ask_errand(seed, ErrandKind.HARDEN)
+
+    def broken(_: Errand) -> Done:
+        raise SandboxUnavailable("the engine went away")
+
+    assert work_on_errand(again.pk, broken, "tests")
+    assert "The engine went away. Asked again, it begins anew." in harden_page(client, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.bubblewrap
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_makes_the_hardened_child_and_has_it_verified(client: Client) -> None:
+    seed = cheated()
+    errand = errands.ask_errand(seed, ErrandKind.HARDEN)
+    assert work_on_errand(errand.pk, wiring.carry_out_errand, "tests")
+    errand.refresh_from_db()
+    assert errand.status == RunStatus.COMPLETED, errand.error
+    child = errand.child
+    assert child is not None
+    assert (child.parent, child.operator) == (seed, NAME)
+    assert "a .pth file" in errand.answer["refused"]
+    queued = child.verifications.get()
+    assert (queued.status, queued.depth) == (TrialStatus.QUEUED, "full")
+    client.force_login(make_user("olga", Role.OPERATOR))
+    page = harden_page(client, seed)
+    assert f'<a href="/environments/{child.pk}/gates/">The hardened child</a>' in page
+    assert (
+        f"environment {child.pk} is its hardened child"
+        in client.post(f"/environments/{seed.pk}/errands/harden/", follow=True).text
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from evolution import hardening
-from evolution.contracts import StepConfig
+from evolution.contracts import StepConfig, StepEnd
 from evolution.gates.answers import named
 from evolution.hardening import Hardening
 from evolution.memory import MemoryLog
 from sandbox.base import TrialRunner
-from webapp.models import Environment
+from sandbox.errors import SandboxUnavailable
+from webapp.models import Environment, Errand
 from webapp.services.environments import load_subject
+from webapp.services.errands import Done
 from webapp.services.events import append_event
 from webapp.services.revisions import add_revision
 
@@ -35,3 +37,15 @@ def harden_environment(
         why=f"Rewarded before, refused now: {named(found.refused, most=len(found.refused))}.",
     )
     return child, found
+
+
+def carry_out_hardening(errand: Errand, runner: TrialRunner) -> Done:
+    """What came of the errand to harden: a child, or why there is none.
+
+    Raises SandboxUnavailable where broken machinery stands between, and CorruptStore.
+    """
+    child, found = harden_environment(errand.environment, runner)
+    if found.end is StepEnd.INCONCLUSIVE:
+        raise SandboxUnavailable(found.reason)
+    answer = {"tried": list(found.tried), "refused": list(found.refused)}
+    return Done(found.reason, answer, hardened=child)

@@ -1,4 +1,4 @@
-"""Errands: what a person asks of a model about one environment; asked for, broken off, recorded."""
+"""Errands: what a person asks for about one environment; asked for, broken off, recorded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from evolution.bundle import Bundle
+from evolution.gates.protocol import Depth
 from evolution.llm.budget import Limits
 from evolution.plain_text import plain
 from webapp import dispatch
@@ -19,6 +20,7 @@ from webapp.models.environment import SOLVED
 from webapp.services import transitions, verifications
 from webapp.services.budgets import UNLIMITED, check_budget
 from webapp.services.errors import InvalidInput, NotAllowed
+from webapp.services.hardenings import hardening_refusal
 from webapp.services.revisions import add_revision
 from webapp.services.unpassed import attempts_at
 
@@ -27,11 +29,15 @@ LINE_CAP = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of an errand: one line, the role's answer, the bundle with its solution."""
+    """What came of an errand: one line, the role's answer, the bundle with its solution.
+
+    `hardened` is the child that was stored with tests that refuse cheats.
+    """
 
     said: str
     answer: Mapping[str, Any] = field(default_factory=dict)
     solved: Bundle | None = None
+    hardened: Environment | None = None
 
 
 def refusal(environment: Environment, kind: ErrandKind) -> str:
@@ -40,6 +46,8 @@ def refusal(environment: Environment, kind: ErrandKind) -> str:
         return attempts_at(environment).refusal
     if kind is ErrandKind.SOLVE and environment.has_solution:
         return "it has a reference solution"
+    if kind is ErrandKind.HARDEN:
+        return hardening_refusal(environment)
     return ""
 
 
@@ -54,7 +62,7 @@ def ask_errand(
     What was broken off goes on where it was; what came to an end is asked anew.
     """
     if user is not None and not user.has_role(Role.OPERATOR):
-        raise NotAllowed("only operators ask models; ask one")
+        raise NotAllowed(f"only operators ask to {kind.label}; ask one")
     if kind.asks_a_model:
         check_budget(budget)
     elif not budget.is_open:
@@ -76,7 +84,8 @@ def ask_errand(
                 created_by=user,
             )
     except IntegrityError:
-        raise InvalidInput(f"{environment.name}: a model is at that already") from None
+        who = "a model" if kind.asks_a_model else "a worker"
+        raise InvalidInput(f"{environment.name}: {who} is at that already") from None
     dispatch.send(dispatch.RUN_ERRAND, errand.pk)
     return errand
 
@@ -89,10 +98,16 @@ def budget_of_errand(errand: Errand) -> Limits:
 def record_errand(errand: Errand, done: Done) -> None:
     """Close an errand with what came of it; a solved bundle becomes a child, and is verified.
 
+    A hardened child is verified in full, so that its page shows the cheats beside the parent's.
+
     Raises TransitionRefused for a zombie worker.
     """
     with transaction.atomic():
-        child = _solved(errand, done.solved) if done.solved is not None else None
+        child = done.hardened
+        if done.solved is not None:
+            child = _solved(errand, done.solved)
+        elif child is not None:
+            verifications.request_verification(child, Depth.FULL)
         line = plain(done.said)[:LINE_CAP]
         _end(
             errand,

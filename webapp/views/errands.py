@@ -1,4 +1,4 @@
-"""What can be asked of a model about an environment, and what came of it."""
+"""What can be asked for about an environment, and what came of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
+from evolution.llm.budget import Limits
 from evolution.llm.endpoints import ModelConfigError
 from webapp.forms.run import BudgetForm
 from webapp.http import Request, allow, answer
@@ -25,21 +26,21 @@ USUAL_TOKENS = {ErrandKind.SOLVE: 1_000_000, ErrandKind.TRIAGE: 200_000}
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One kind of errand: the newest one, and the form where it can be asked."""
+    """One kind of errand: the newest one, and the form where it can be asked of a model."""
 
     kind: str
     newest: Errand | None
     form: BudgetForm | None
+    can_be_asked: bool
 
 
 def panels_of(environment: Environment) -> dict[str, Any]:
     """What the page shows of errands: those that were asked, and those that can be."""
     rows = environment.errands.select_related("child", "created_by").order_by("pk")
     newest = {ErrandKind(row.kind): row for row in rows}
-    asked = [kind for kind in ErrandKind if kind.asks_a_model]
-    found = [_panel(environment, kind, newest.get(kind)) for kind in asked]
+    found = [_panel(environment, kind, newest.get(kind)) for kind in ErrandKind]
     return {
-        "panels": [panel for panel in found if panel.newest or panel.form],
+        "panels": [panel for panel in found if panel.newest or panel.can_be_asked],
         "is_asking": any(row.is_open for row in newest.values()),
     }
 
@@ -47,14 +48,16 @@ def panels_of(environment: Environment) -> dict[str, Any]:
 def _panel(environment: Environment, kind: ErrandKind, newest: Errand | None) -> Panel:
     is_open = newest is not None and newest.is_open
     can_be_asked = not is_open and not errands.refusal(environment, kind)
-    usual = {"budget_tokens": USUAL_TOKENS[kind]}
-    form = BudgetForm(initial=usual, auto_id=f"{kind}-%s") if can_be_asked else None
-    return Panel(kind.value, newest, form)
+    form = None
+    if can_be_asked and kind.asks_a_model:
+        usual = {"budget_tokens": USUAL_TOKENS[kind]}
+        form = BudgetForm(initial=usual, auto_id=f"{kind}-%s")
+    return Panel(kind.value, newest, form, can_be_asked)
 
 
 @allow(Role.VIEWER)
 def errand_list(request: Request, pk: int) -> HttpResponseBase:
-    """The panels alone, asked for now and then while a model is at work."""
+    """The panels alone, asked for now and then while somebody is at work."""
     shown = detail.get_environment(pk)
     context = {"environment": shown} | panels_of(shown)
     return answer(request, "webapp/parts/errands.html", context)
@@ -64,16 +67,24 @@ def errand_list(request: Request, pk: int) -> HttpResponseBase:
 def errand_ask(request: Request, pk: int, kind: str) -> HttpResponse:
     """Ask; what cannot be asked is said on the page."""
     shown = detail.get_environment(pk)
-    if kind not in ErrandKind.values or not ErrandKind(kind).asks_a_model:
+    if kind not in ErrandKind.values:
         raise Http404("no such errand")
     asked = ErrandKind(kind)
-    form = BudgetForm(request.POST)
     try:
-        if not form.is_valid():
-            field, lines = next(iter(form.errors.items()))
-            raise InvalidInput(f"{form.fields[field].label}: {lines[0]}", field)
-        check_errand(asked, form.budget)
-        errands.ask_errand(shown, asked, form.budget, request.user)
+        if asked.asks_a_model:
+            budget = _budget(BudgetForm(request.POST))
+            check_errand(asked, budget)
+            errands.ask_errand(shown, asked, budget, request.user)
+        else:
+            errands.ask_errand(shown, asked, user=request.user)
     except (InvalidInput, ModelConfigError) as error:
         messages.error(request, str(error))
     return redirect("environment_gates", pk=pk)
+
+
+def _budget(form: BudgetForm) -> Limits:
+    """What a form allows. Raises InvalidInput, naming the first field that is wrong."""
+    if not form.is_valid():
+        field, lines = next(iter(form.errors.items()))
+        raise InvalidInput(f"{form.fields[field].label}: {lines[0]}", field)
+    return form.budget
