@@ -6,7 +6,7 @@ counted), doing nothing does not, and what is wrong is one line in the entry.
 
 from __future__ import annotations
 
-from bench.corpus import held_out_machine
+from bench.corpus import held_out_later, held_out_machine
 from bench.corpus.builtin import spoiled
 from bench.corpus.defects import JSON_STYLES, LINE_STYLES, TABLE_STYLES, Defect
 from bench.corpus.entries import ORIGINS, Entry
@@ -14,6 +14,8 @@ from bench.corpus.held_out_ways import judged, way
 
 _FIRST = 400
 """Held-out works have other seeds than all others."""
+_LATER = 500
+"""Those of the kinds that were written later have seeds of their own."""
 
 EDITABLE_CONFIG = (
     way(
@@ -203,10 +205,14 @@ KINDS: dict[str, tuple[Defect, ...]] = {
 
 def held_out() -> tuple[Entry, ...]:
     """All held-out entries, five of each kind, the same every time."""
+    return (*_made(KINDS, _FIRST), *_made(held_out_later.KINDS, _LATER))
+
+
+def _made(kinds: dict[str, tuple[Defect, ...]], first: int) -> list[Entry]:
     entries = []
-    ways = ((kind, at, one) for kind, own in KINDS.items() for at, one in enumerate(own))
-    for number, (kind, at, one) in enumerate(ways, _FIRST):
+    ways = ((kind, at, one) for kind, own in kinds.items() for at, one in enumerate(own))
+    for number, (kind, at, one) in enumerate(ways, first):
         name = f"{kind}-{at}"
         bundle = spoiled(one, name, number)
         entries.append(Entry(name, kind, bundle, ORIGINS[number % 2], about=one.name))
-    return tuple(entries)
+    return entries
