@@ -32,9 +32,12 @@
       Home: () => all[0]?.focus(),
       End: () => all.at(-1)?.focus(),
       ArrowRight: () => (twist && !isOpen ? twist.click() : all[at + 1]?.focus()),
+      d: () => { location.assign(`/environments/${link.dataset.node}/diff/`); },
       ArrowLeft: () => (isOpen ? twist.click() : item.parentElement.closest("li")?.querySelector(".node a")?.focus()),
     };
-    if (moves[event.key]) { event.preventDefault(); moves[event.key](); }
+    const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
+    const isOff = event.key === "d" && localStorage.getItem("keys") === "off";
+    if (moves[event.key] && isPlain && !isOff) { event.preventDefault(); moves[event.key](); }
   });
 
   function focusNode(id) {
