@@ -158,6 +158,12 @@ def words(value: str) -> str:
 
 
 @register.filter
+def event_kind(value: str) -> str:
+    """What an event is about, in the words of the pages."""
+    return words(clean_text(value)).replace("evolutionstep", "step").replace("evolutionrun", "run")
+
+
+@register.filter
 def unlocalize_number(value: float) -> str:
     """A number for an SVG attribute: a point, at most three decimals."""
     return f"{value:.3f}".rstrip("0").rstrip(".")
