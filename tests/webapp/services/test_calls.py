@@ -10,7 +10,8 @@ import threading
 import pytest
 from django.db.models import Q
 
-from evolution.llm.calls import CallOutcome, Usage
+from evolution.llm.budget import STEP_STOP
+from evolution.llm.calls import CallOutcome, StepBudgetStop, Usage
 from tests.webapp.conversations import make_call, says, user
 from tests.webapp.rows import make_child, make_run, make_seed, make_step
 from webapp.adapters.calls import DatabaseCallLog
@@ -70,6 +71,19 @@ def test_a_replay_finds_the_answers_of_the_run_that_it_repeats() -> None:
     again = DatabaseCallLog(_place(_step_of("two")), replay_of=step.run)
     assert again.recall(make_call().key) == make_call()
     assert again.spent() == Usage()
+
+
+def test_a_replay_ends_a_step_where_its_own_budget_had_ended_it() -> None:
+    step = _step_of("one")
+    log = DatabaseCallLog(_place(step))
+    line = f"{STEP_STOP}: 90 of 100 tokens"
+    log.record(make_call("a", outcome=CallOutcome.BUDGET, reason=line, usage=Usage()))
+    log.record(make_call("b", outcome=CallOutcome.BUDGET, reason="the run's budget is used up"))
+    again = DatabaseCallLog(_place(_step_of("two")), replay_of=step.run)
+    with pytest.raises(StepBudgetStop, match="90 of 100 tokens"):
+        again.recall(make_call("a").key)
+    assert again.recall(make_call("b").key) is None, "the run went on from there"
+    assert log.recall(make_call("a").key) is None
 
 
 def test_two_answers_to_one_call_are_one_answer_and_two_bills() -> None:
