@@ -11,6 +11,9 @@ from tests.harness.server.models.parts import answer
 from tests.harness.server.models.sloppy import Sloppy
 from tests.harness.server.wire import Script
 
+NOTHING = (Hopeless, Hostile)
+"""Models of whose work nothing is ever accepted, in any direction."""
+
 
 def all_models() -> Mapping[str, Script]:
     """Every scripted model; `formal` says as little as the form allows."""

@@ -23,6 +23,8 @@ from tests.harness.server.models.parts import answer
 from tests.harness.server.models.ways import Way
 from tests.harness.server.wire import Ask, Reply, ToolCall
 
+FLAWS = ("oracle", "demand")
+"""The gates that the drafts fail, one after the other; each is one repair."""
 UNFINISHED = "exit 1 # not finished"
 _FAILED = re.compile(r"\[data gate ([a-z_]+): failed, blocks #")
 _NOTE = SandboxFile("notes.txt", b"The same work, written down once more.\n")

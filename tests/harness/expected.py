@@ -1,0 +1,104 @@
+"""What the scripts of the models imply for a run, and where its record says something else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evolution.agents.assembling import base_of
+from evolution.contracts import StepConfig, Subject
+from evolution.directions import Direction
+from evolution.engine import direction_order
+from tests.harness.campaign import known, lost_answers, spent
+from tests.harness.server import ModelServer
+from tests.harness.server.models import NOTHING
+from tests.harness.server.models.competent import Competent
+from tests.harness.server.models.sloppy import FLAWS, Sloppy
+from tests.harness.server.models.ways import Way
+from webapp.models import Environment, Event, EvolutionRun, EvolutionStep, GateRecord
+from webapp.services.environments import load_subject
+
+
+@dataclass
+class Findings:
+    """Figures of a run, and where they differ from what is implied."""
+
+    figures: dict[str, object] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+
+    def equal(self, what: str, found: object, implied: object) -> None:
+        """Keep a figure that something implies."""
+        self.figures[what] = found
+        if found != implied:
+            self.differences.append(f"{what}: {found}, and not {implied}")
+
+
+def findings(run: EvolutionRun, server: ModelServer, script: Competent) -> Findings:
+    """What came of a run without faults whose roles were all played by this script."""
+    found = Findings()
+    steps = list(run.steps.order_by("lineage", "generation"))
+    accepted = [step.child for step in steps if step.child is not None]
+    found.figures |= {
+        "steps": len(steps),
+        "children built": Environment.objects.filter(step__run=run).count(),
+        "calls": len(server.served),
+    }
+    found.equal("tokens", spent(run), server.told())
+    found.equal("tokens that the endpoint told", known(run), server.told())
+    found.equal("answers lost", lost_answers(run, server), 0)
+    implied = {step.pk: fallbacks(step, script) for step in steps}
+    made = Counter(Event.objects.filter(run=run, kind="fallback").values_list("step", flat=True))
+    found.equal("fallbacks", made.total(), sum(implied.values()))
+    odd = [f"{step} of {step.parent}" for step in steps if made[step.pk] != implied[step.pk]]
+    found.equal("steps with other fallbacks", odd, [])
+    fruitful = sum(count < len(Direction) for count in implied.values())
+    found.equal("accepted children", len(accepted), fruitful)
+    last = {step.lineage_id: step for step in steps}
+    short = [s for s in last.values() if s.generation < run.generations and s.child is not None]
+    found.equal("lineages that ended early with a child", short, [])
+    drafts = len(FLAWS) if isinstance(script, Sloppy) else 0
+    repairs = dict(Counter(child.repair for child in accepted))
+    found.equal("accepted children by repairs", repairs, {drafts: fruitful} if fruitful else {})
+    flaws = dict.fromkeys(FLAWS, fruitful) if drafts and fruitful else {}
+    found.equal("gates that failed drafts", _failed(accepted), flaws)
+    return found
+
+
+def fallbacks(step: EvolutionStep, script: Competent) -> int:
+    """How many directions the script has nothing for, before the first that it has a way in."""
+    subject = load_subject(step.parent)
+    order = direction_order(subject, StepConfig(seed=step.seed))
+    if isinstance(script, NOTHING):
+        return len(order)
+    taken = _lineage(step.parent)
+    for number, direction in enumerate(order):
+        ways = [way for way in script.known(direction) if way.name not in taken]
+        if any(_leads_somewhere(way, subject, script) for way in ways):
+            return number
+    return len(order)
+
+
+def _leads_somewhere(way: Way, subject: Subject, script: Competent) -> bool:
+    return not isinstance(script.workshop.child(base_of(subject), way.name), str)
+
+
+def _lineage(environment: Environment) -> frozenset[str]:
+    """The ways that were gone to this environment."""
+    names = set()
+    here: Environment | None = environment
+    while here is not None:
+        names.add(here.operator.removeprefix("llm:"))
+        here = here.parent
+    return frozenset(names)
+
+
+def _failed(accepted: list[Environment]) -> Mapping[str, int]:
+    """Which gates failed the drafts that led to accepted children."""
+    failed: Counter[str] = Counter()
+    for child in accepted:
+        drafts = Environment.objects.filter(step=child.step, operator=child.operator)
+        records = GateRecord.objects.filter(verification__environment__in=drafts)
+        gates = records.filter(status="failed", is_blocking=True)
+        failed.update(gates.values_list("gate", flat=True))
+    return dict(failed)
