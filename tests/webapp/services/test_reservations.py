@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import Sum
 from django.utils import timezone
 
@@ -73,6 +78,34 @@ def test_a_killed_workers_calls_count_until_their_time_is_up_or_the_step_is_take
     assert seen[-1] == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_whoever_looks_at_the_budget_waits_for_whoever_looks_at_it_now() -> None:
+    seed = make_seed()
+    place = Place(run=(run := make_run(seed)), step=make_step(run, seed))
+    is_looking, may_go_on = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def slow(_: Usage) -> None:
+        is_looking.set()
+        assert may_go_on.wait(30)
+
+    def reserve(fits: Callable[[Usage], None]) -> None:
+        with closing(connection):
+            DatabaseCallLog(place).reserve(TEN, 60, fits)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(reserve, slow)
+        assert is_looking.wait(30)
+        second = pool.submit(reserve, lambda spent: seen.append(spent.tokens))
+        with pytest.raises(TimeoutError):
+            second.result(0.5)
+        assert not seen
+        may_go_on.set()
+        first.result(30)
+        second.result(30)
+    assert seen == [10], "what was set aside meanwhile counts"
+
+
 WORKER = """
 import os, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -115,7 +148,7 @@ with (
     ) as models,
     ThreadPoolExecutor(4) as pool,
 ):
-    print(sum(pool.map(one, range(12))))
+    print(sum(pool.map(one, range(8))))
 lines.close()
 connection.close()
 """
@@ -126,7 +159,8 @@ def test_two_processes_never_take_the_same_room(transactional_db: None) -> None:
     seed = make_seed()
     run = make_run(seed)
     steps = [make_step(run, seed, ordinal) for ordinal in range(2)]
-    script = {"formal": lambda asked: answer(asked, accepted=True)}
+    findings = ["as long an answer as is expected " * 15] * 8
+    script = {"formal": lambda asked: answer(asked, accepted=False, findings=findings)}
     with ModelServer(script, latency=0.05) as server:
         environment = worker_environment() | {
             "RATCHET_MODELS": endpoint(server.url, "formal", "concurrency=8"),
@@ -149,11 +183,15 @@ def test_two_processes_never_take_the_same_room(transactional_db: None) -> None:
         for worker in workers:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n"
-        told = [worker.communicate("\n", timeout=60)[0] for worker in workers]
+        for worker in workers:  # at one moment
+            assert worker.stdin is not None
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+        told = [worker.communicate(timeout=300)[0] for worker in workers]
         made = [int(line) for line in told]
         assert all(worker.returncode == 0 for worker in workers)
         assert sum(made) == len(server.served)
-        assert 0 < sum(made) < 24, "the budget ended it"
+        assert 0 < sum(made) < 16, "the budget ended it"
     spent = ModelCall.objects.filter(run=run).aggregate(
         tokens=Sum("input_tokens") + Sum("output_tokens")
     )["tokens"]
