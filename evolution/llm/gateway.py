@@ -23,9 +23,10 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from evolution.llm.budget import Budget, Limits
-from evolution.llm.calling import Call, Desk, place_call
+from evolution.llm.calling import place_call
 from evolution.llm.calls import CallLog, ModelSpec, Role
 from evolution.llm.canonical import answer_in, call_key, request_bytes
+from evolution.llm.desk import Call, Desk
 from evolution.llm.endpoints import COMPATIBLE, ModelTable, option
 from evolution.llm.form import out_of_form
 from evolution.llm.lines import Lines

@@ -26,20 +26,18 @@ def step_budget_of(run: EvolutionRun) -> Limits:
     return Limits(run.step_usd, run.step_tokens, run.step_seconds)
 
 
-def check_budget(budget: Limits) -> None:
-    """Raises InvalidInput for a budget without any limit, or with one that is no sum to spend."""
+def check_budget(budget: Limits, prefix: str = "budget") -> None:
+    """Raises InvalidInput for a budget without any limit, or with one that is no sum to spend.
+
+    The error names the form's field, which begins with `prefix`.
+    """
     if budget.is_open:
         raise InvalidInput(
             "a run with models needs a budget: name one in US dollars, tokens or seconds"
             " (--budget-usd, --budget-tokens, --budget-seconds)",
             "budget_usd",
         )
-    check_limits(budget)
-
-
-def check_limits(limits: Limits, prefix: str = "budget") -> None:
-    """Raises InvalidInput, naming the field, for a limit that is no sum to spend."""
-    for name, value in asdict(limits).items():
+    for name, value in asdict(budget).items():
         cap = CAP if name != "tokens" else calls.TOKEN_CAP
         if value is not None and not 0 < value <= cap:  # NaN is refused, too
             raise InvalidInput(

@@ -26,7 +26,6 @@ from webapp.services.budgets import (
     budget_line,
     budget_of,
     check_budget,
-    check_limits,
     used_up,
 )
 from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
@@ -72,7 +71,8 @@ def create_run(
     if author not in AUTHORS:
         raise InvalidInput(f"no author {author[:40]!r}: {' or '.join(AUTHORS)}", "author")
     _check_budget(author, replay_of is not None, budget)
-    _check_step_budget(author, replay_of is not None, step_budget)
+    if not step_budget.is_open:
+        _check_budget(author, replay_of is not None, step_budget, "step")
     with transaction.atomic():
         run = EvolutionRun.objects.create(
             name=name or f"{len(lineages)} lineages, {generations} generations, seed {seed}",
@@ -275,20 +275,13 @@ def _complete(run: EvolutionRun) -> None:
         return  # another process was first, or a person paused or cancelled it meanwhile
 
 
-def _check_budget(author: str, is_replay: bool, budget: Limits) -> None:
+def _check_budget(author: str, is_replay: bool, budget: Limits, prefix: str = "budget") -> None:
     """What asks models needs a budget that is one; what asks none must not seem to have one."""
     if author == LLM and not is_replay:
-        check_budget(budget)
+        check_budget(budget, prefix)
     elif not budget.is_open:
-        raise InvalidInput("a budget is for what models take, and this run asks none", "budget_usd")
-
-
-def _check_step_budget(author: str, is_replay: bool, budget: Limits) -> None:
-    if budget.is_open:
-        return
-    if author != LLM or is_replay:
-        raise InvalidInput("a budget is for what models take, and this run asks none", "step_usd")
-    check_limits(budget, "step")
+        text = "a budget is for what models take, and this run asks none"
+        raise InvalidInput(text, f"{prefix}_usd")
 
 
 def _require_room(run: EvolutionRun, budget: Limits) -> None:
