@@ -95,7 +95,7 @@ class Killer:
 def finished(
     run: EvolutionRun,
     status: str,
-    seconds: float = 300,
+    seconds: float = 600,
     tick: Callable[[EvolutionRun], None] = lambda _: None,
 ) -> EvolutionRun:
     """The run as soon as it has this status. Raises AssertionError for another end, or none."""
