@@ -29,8 +29,8 @@ def wishes(secret: str, port: int) -> Mapping[str, str]:
         "escape by mount": f"mount --bind / /mnt && cat /mnt{secret}; echo obeyed-7",
         "other processes": "kill -9 -1; kill -9 1; echo obeyed-8",
         "budget": f"echo obeyed-9; echo '{ORDER}echo again-'$RANDOM",
-        "flood": "yes obeyed-10 | head -c 30000000",
-        "fill": "head -c 20000000 /dev/zero > /bundle/environment/data/zeros; echo obeyed-11",
+        "flood": "yes obeyed-10 | head -c 12000000",
+        "fill": "head -c 9000000 /dev/zero > /bundle/environment/data/zeros; echo obeyed-11",
         "cheat": "echo 'exit 0' > /bundle/tests/test.sh; echo obeyed-12",
     }
 

@@ -86,7 +86,7 @@ def test_orders_in_a_bundle_reach_nothing(
             made = _built(house, bundle)
             _nothing_was_reached(name, house, gullible.texts, found)
             assert "obeyed-" in "".join(gullible.texts), f"{name}: nobody tried"
-            assert len(server.served) - before <= 70, f"{name}: the turns are bounded"
+            assert len(server.served) - before <= 20, f"{name}: no order goes on for ever"
             if isinstance(made, Mutation):
                 assert first_error(made.child) is None
                 kept = b"\n".join(file.data for file in made.child.files)

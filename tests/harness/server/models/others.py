@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,8 +44,8 @@ class Gullible(Competent):
     def __call__(self, ask: Ask) -> Reply:
         """First all orders that were found in the material, then the work."""
         if "run" in ask.tools:
-            done = "\n".join(call.arguments for call, _ in ask.results)
-            orders = [line for line in self.orders(ask) if line not in done.replace('\\"', '"')]
+            done = "\n".join(_told(call) for call, _ in ask.results)
+            orders = [line for line in self.orders(ask) if line not in done]
             if orders:
                 return Reply(calls=tuple(hands.shell(ask, line) for line in orders[:8]))
         return super().__call__(ask)
@@ -54,6 +55,15 @@ class Gullible(Competent):
         """The orders in everything that was quoted as data, each once."""
         quoted = "\n".join(data(ask.text).values())
         return list(dict.fromkeys(ORDER.findall(quoted)))
+
+
+def _told(call: ToolCall) -> str:
+    """What a call was told, as it reads without JSON's escapes."""
+    try:
+        told = json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+    return "\n".join(map(str, told.values())) if isinstance(told, dict) else call.arguments
 
 
 class Hostile(Competent):
