@@ -51,16 +51,15 @@ def judge(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> GateResult:
     told = Told(bundle, trace.read if trace is not None else ())
     unread = _read_by(trace, told.unread)
     known = words_of(_solution_text(bundle))
-    state = made
-    if state:
-        wanted = asserted & known & state_words(state)
+    if made:
+        wanted = asserted & known & state_words(made)
     else:
         wanted = {word for word in asserted & known if _FILE_NAME.fullmatch(word)}
     silent = sorted(word for word in wanted if not told.has(word))
-    layout = structure_words(state) if state else wanted
+    layout = structure_words(made) if made else wanted
     unstated = [word for word in silent if word in layout]
     figures = {"asked_for": float(len(wanted)), "unstated": float(len(unstated))}
-    evidence = [Evidence(label=word, result=_where(bundle, word, state)) for word in silent]
+    evidence = [Evidence(label=word, result=_where(bundle, word, made)) for word in silent]
     evidence += [
         Evidence(label="could not be read", result=place) for place in sorted(set(unread))[:5]
     ]
