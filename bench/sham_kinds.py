@@ -269,6 +269,8 @@ def wrong_direction(world: World, number: int) -> Mutation:
             others.discard(Direction.SCENARIO)
         if real.demand.effect is Effect.BUDGET:
             others.discard(Direction.LENGTH)
+    if not others:
+        raise NotHere("both other names can be defended")
     said = random.Random(f"{world.name} {number}").choice(sorted(others))
     edit = edit_for(world, said, real.demand.operator)
     return replace(
