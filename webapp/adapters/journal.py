@@ -71,12 +71,9 @@ class DatabaseJournal:
         environment, is_new = environments.add_candidate(self._step, plan, mutation, repair)
         if not is_new and environment.step_id == self._step.pk:
             environments.renew_proof(environment, mutation)
-        proof = environment.parts_digest
-        verification = _resumable(environment, proof)
+        verification = _resumable(environment)
         if verification is None:
-            verification = verifications.open_verification(
-                environment, TrialStatus.RUNNING, proof=proof
-            )
+            verification = verifications.open_verification(environment, TrialStatus.RUNNING)
         self._open[mutation.child.digest] = verification
         if self._calls is not None:
             self._calls.give_to(environment)
@@ -98,8 +95,9 @@ class DatabaseJournal:
         return DatabaseTrialLog(verifications.answered_by(verification, "oracle"))
 
 
-def _resumable(environment: Environment, proof: str) -> Verification | None:
+def _resumable(environment: Environment) -> Verification | None:
     """The verification of this proof to go on with: a running one, or one that gave a verdict."""
+    proof = environment.parts_digest
     rows = environment.verifications.filter(parts_digest__in=["", proof]).order_by("-number")
     current = environment.current_verification
     if environment.verification not in (VerificationStatus.VALID, VerificationStatus.INVALID):

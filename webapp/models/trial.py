@@ -43,7 +43,7 @@ class Verification(models.Model):
     """The one gate to be asked anew, or ALL_GATES; the others may repeat an earlier answer."""
 
     parts_digest = models.CharField(max_length=64, blank=True)
-    """The proof that was judged (see `Environment.parts_digest`); empty where none is told."""
+    """The proof that was judged (see `Environment.parts_digest`); empty where there is none."""
 
     backend = models.CharField(max_length=40, blank=True)
     """What ran the trials that the verdict rests on; several are joined by ", "."""

@@ -55,12 +55,10 @@ def open_verification(
     status: TrialStatus = TrialStatus.QUEUED,
     depth: Depth = Depth.QUICK,
     renew: str = "",
-    proof: str = "",
 ) -> Verification:
     """A new verification row, the highest number; the environment is then verifying.
 
-    `proof` is the digest of the parts that are judged; a verdict that there is stands meanwhile.
-
+    It is of the parts that the environment has now; a verdict that there is stands meanwhile.
     `renew` names the gate that is to be asked anew, or is ALL_GATES; see `Verification.renewed`.
     """
     with transaction.atomic():
@@ -73,7 +71,7 @@ def open_verification(
             protocol=PROTOCOL_VERSION,
             depth=depth,
             renewed=renew,
-            parts_digest=proof,
+            parts_digest=environment.parts_digest,
         )
         if environment.verification in (VerificationStatus.PENDING, VerificationStatus.ERRORED):
             transitions.move(environment, "verification", VerificationStatus.VERIFYING)
@@ -81,9 +79,9 @@ def open_verification(
 
 
 def _lock(environment: Environment) -> None:
-    """Hold the environment's row to the transaction's end, and see its verdict as it is now."""
+    """Hold the environment's row to the transaction's end, and see it as it is now."""
     locked = Environment.objects.select_for_update()
-    environment.refresh_from_db(fields=["verification"], from_queryset=locked)
+    environment.refresh_from_db(fields=["verification", "parts_digest"], from_queryset=locked)
 
 
 def record_gate(verification: Verification, position: int, result: GateResult) -> None:

@@ -76,6 +76,7 @@ def test_another_wrong_solution_for_the_same_bundle_is_judged_anew(step: Evoluti
     proof = environments.load_mutation(child)
     assert proof is not None
     assert proof.naive != proof.child.folder("solution")
+    assert verifications.open_verification(child).parts_digest == child.parts_digest
 
 
 def test_a_step_that_begins_again_finds_each_verdict_with_its_proof(step: EvolutionStep) -> None:
