@@ -68,10 +68,6 @@ class DatabaseCallLog:
         """Keep a call for good, answered or not, at once."""
         self._loose.append(self._ask(lambda: calls.store_call(self._place, call, reserved)))
 
-    def spent(self) -> Usage:
-        """What all calls of the run took so far, in every process."""
-        return self._ask(lambda: calls.sum_usage(self._place.scope))
-
     def give_to(self, environment: Environment) -> None:
         """What was said since the last candidate led to this one."""
         ids, self._loose = self._loose, []

@@ -11,7 +11,7 @@ import pytest
 from django.db.models import Q
 
 from evolution.llm.budget import STEP_STOP
-from evolution.llm.calls import CallOutcome, StepBudgetStop, Usage
+from evolution.llm.calls import CallOutcome, CallRecord, StepBudgetStop, Usage
 from tests.webapp.conversations import make_call, says, user
 from tests.webapp.rows import make_child, make_run, make_seed, make_step
 from webapp.adapters.calls import DatabaseCallLog
@@ -31,22 +31,24 @@ def _place(step: EvolutionStep) -> Place:
 
 
 def test_a_recorded_call_comes_back_as_it_was() -> None:
-    log = DatabaseCallLog(_place(_step()))
+    place = _place(_step())
+    log = DatabaseCallLog(place)
     call = make_call(answer=says("Seal it."))
     assert log.recall(call.key) is None
     log.record(call)
     assert log.recall(call.key) == call
-    assert log.spent() == call.usage
+    assert sum_usage(place.scope) == call.usage
 
 
 def test_only_a_final_outcome_is_recalled_and_every_attempt_is_counted() -> None:
-    log = DatabaseCallLog(_place(_step()))
+    place = _place(_step())
+    log = DatabaseCallLog(place)
     for attempt, outcome in enumerate(CallOutcome, 1):
         if not outcome.is_final:
             log.record(make_call(outcome=outcome, attempt=attempt, usage=Usage(10, 1, 0, 0.5)))
     faults = sum(not outcome.is_final for outcome in CallOutcome)
     assert log.recall(make_call().key) is None
-    assert log.spent() == Usage(10 * faults, faults, 0, 0.5 * faults)
+    assert sum_usage(place.scope) == Usage(10 * faults, faults, 0, 0.5 * faults)
     log.record(make_call(outcome=CallOutcome.REFUSED))
     found = log.recall(make_call().key)
     assert found is not None
@@ -54,10 +56,10 @@ def test_only_a_final_outcome_is_recalled_and_every_attempt_is_counted() -> None
 
 
 def test_the_same_call_of_another_run_is_another_call() -> None:
-    one, two = (DatabaseCallLog(_place(_step_of(name))) for name in ("one", "two"))
-    one.record(make_call())
-    assert two.recall(make_call().key) is None
-    assert two.spent() == Usage()
+    one, two = (_place(_step_of(name)) for name in ("one", "two"))
+    DatabaseCallLog(one).record(make_call())
+    assert DatabaseCallLog(two).recall(make_call().key) is None
+    assert sum_usage(two.scope) == Usage()
 
 
 def _step_of(name: str) -> EvolutionStep:
@@ -68,9 +70,9 @@ def _step_of(name: str) -> EvolutionStep:
 def test_a_replay_finds_the_answers_of_the_run_that_it_repeats() -> None:
     step = _step_of("one")
     DatabaseCallLog(_place(step)).record(make_call())
-    again = DatabaseCallLog(_place(_step_of("two")), replay_of=step.run)
-    assert again.recall(make_call().key) == make_call()
-    assert again.spent() == Usage()
+    place = _place(_step_of("two"))
+    assert DatabaseCallLog(place, replay_of=step.run).recall(make_call().key) == make_call()
+    assert sum_usage(place.scope) == Usage()
 
 
 def test_a_replay_ends_a_step_where_its_own_budget_had_ended_it() -> None:
@@ -158,12 +160,12 @@ def test_any_thread_may_ask_and_none_leaves_a_connection_behind() -> None:
     place = _place(_step())
     call = make_call()
 
-    async def ask() -> Usage:
+    async def ask() -> CallRecord | None:
         log.record(call)
         assert log.recall(call.key) == call
-        return await asyncio.to_thread(log.spent)
+        return await asyncio.to_thread(log.recall, call.key)
 
     before = threading.active_count()
     with DatabaseCallLog(place) as log:
-        assert asyncio.run(ask()) == call.usage
+        assert asyncio.run(ask()) == call
     assert threading.active_count() == before
