@@ -18,7 +18,7 @@ def run_step(step_id: int) -> None:
 
 @shared_task(name="webapp.jobs.run_errand", queue="evolution")
 def run_errand(errand_id: int) -> None:
-    """Carry out what a person asked of a model."""
+    """Carry out what a person asked for about an environment."""
     work_on_errand(errand_id, wiring.carry_out_errand, wiring.worker_name())
 
 
