@@ -184,6 +184,8 @@ def main() -> int:
     home = asked.home or ways.default_home()
     home.mkdir(parents=True, exist_ok=True)
     try:
+        if asked.curve is not None and asked.curve < 1:
+            raise BenchError(f"--curve takes 1 trial or more, not {asked.curve}")
         entries = () if asked.curve else _wanted(asked)
         with ways.opened(asked.backend, home) as backend:
             if asked.curve:

@@ -108,6 +108,8 @@ def _cases(asked: argparse.Namespace, runner: Runner) -> list[Case]:
 
 
 def _run(asked: argparse.Namespace) -> list[Row]:
+    if asked.sample < 1 or asked.concurrency < 1:
+        raise BenchError("--sample and --concurrency are at least 1")
     program = find_harbor(asked.harbor)
     if program is None:
         raise BenchError(f"no Harbor; {sys.executable} -m bench.harbor --setup installs one")

@@ -9,10 +9,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from bench.cases import BenchError
 from evolution.bundle import Bundle
+from evolution.plain_text import plain
 from evolution.reading import Refusal, find_bundles
 
 SOUND = "sound"
@@ -55,17 +56,22 @@ def read_corpus(folder: Path) -> tuple[Entry, ...]:
     for place, row in _rows(found[0]):
         path, label = row.get("path"), row.get("label")
         origin, others = row.get("kind", ORIGINS[0]), row.get("others", [])
-        if not (isinstance(path, str) and isinstance(label, str) and path and label):
-            raise BenchError(f"{place}: `path` and `label` have to be texts")
+        if not (_is_line(path) and _is_line(label)):
+            raise BenchError(f"{place}: `path` and `label` have to be texts of one line")
         if origin not in ORIGINS:
             raise BenchError(f"{place}: `kind` is one of {', '.join(ORIGINS)}, not {origin!r}")
-        if not isinstance(others, list):
+        if not (isinstance(others, list) and all(map(_is_line, others))):
             raise BenchError(f"{place}: `others` has to be a list of paths")
-        known = tuple((str(other), _bundle(folder / str(other), place)) for other in others)
+        known = tuple((other, _bundle(folder / other, place)) for other in others)
         entries.append(Entry(path, label, _bundle(folder / path, place), origin, known))
     if not entries:
         raise BenchError(f"{found[0]}: no bundle is listed")
     return tuple(entries)
+
+
+def _is_line(value: Any) -> TypeGuard[str]:
+    """Whether it is a text that a path and a table can hold."""
+    return isinstance(value, str) and bool(value) and plain(value) == value
 
 
 def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -73,12 +79,14 @@ def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         text = manifest.read_text(encoding="utf-8")
         if manifest.suffix == ".toml":
-            rows: list[Any] = tomllib.loads(text).get("bundle", [])
+            rows = tomllib.loads(text).get("bundle", [])
+            if not isinstance(rows, list):
+                raise BenchError(f"{manifest}: the bundles have to be [[bundle]] tables")
             numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
         else:
             lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
             numbered = [(n, json.loads(line)) for n, line in lines]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BenchError(f"{manifest}: {error}") from error
     for number, row in numbered:
         if not isinstance(row, dict):
@@ -87,7 +95,10 @@ def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _bundle(path: Path, place: str) -> Bundle:
-    found = list(find_bundles(path)) if path.exists() else []
+    try:
+        found = list(find_bundles(path)) if path.exists() else []
+    except OSError as error:  # a name that is too long, a folder that may not be read
+        raise BenchError(f"{place}: {error.strerror}: {str(path)[:200]}") from error
     if len(found) != 1:
         raise BenchError(f"{place}: {path} holds {len(found)} bundles, not one")
     if isinstance(found[0], Refusal):

@@ -124,6 +124,11 @@ def test_a_manifest_of_tables_is_read(tmp_path: Path) -> None:
         ('{"path": "bundles", "label": "sound"}', "holds 2 bundles, not one"),
         ('{"path": "nowhere", "label": "sound"}', "holds 0 bundles, not one"),
         ('{"path": "bundles/one", "label": "x", "others": "a"}', "`others` has to be a list"),
+        ('{"path": "bundles/one", "label": "x", "others": [1]}', "`others` has to be a list"),
+        ('{"path": "bundles/one", "label": "x\\u001b[2J"}', "`path` and `label`"),
+        ('{"path": "\\ud800", "label": "x"}', "`path` and `label`"),
+        (f'{{"path": "{"a" * 5000}", "label": "x"}}', ":1: File name too long"),
+        ("[" * 100_000, "recursion"),
         ("\n", "no bundle is listed"),
     ],
 )
@@ -132,6 +137,11 @@ def test_a_wrong_manifest_is_one_line(tmp_path: Path, manifest: str, said: str) 
         read_corpus(_corpus(tmp_path, manifest))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_manifest_of_anything_but_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"manifest\.toml: the bundles have to be"):
+        read_corpus(_corpus(tmp_path, "bundle = 3", "manifest.toml"))
 
 
 def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
@@ -209,6 +219,8 @@ def test_what_cannot_be_scored_is_one_line(tmp_path: Path) -> None:
     done = _run("--corpus", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
+    done = _run("--curve", "0", "--home", str(tmp_path))
+    assert (done.returncode, done.stderr) == (2, "gates: --curve takes 1 trial or more, not 0\n")
     done = _run("--kinds", "nonsense")
     assert (done.returncode, done.stderr) == (2, "gates: no bundle is labelled nonsense\n")
 

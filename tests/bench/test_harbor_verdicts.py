@@ -72,6 +72,13 @@ def test_an_answer_that_differs_is_named(tmp_path: Path) -> None:
     assert "environments that differ: 1/3" in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--sample", "--concurrency"])
+def test_nothing_is_compared_with_none_at_all(tmp_path: Path, option: str) -> None:
+    done = _compare(tmp_path, _HARBOR, option, "0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: --sample and --concurrency are at least 1\n"
+
+
 def test_a_trial_without_a_reward_is_no_fail() -> None:
     assert harbors_answer({"verifier_result": None}).startswith("no answer")
     broken = {"exception_info": {"exception_message": "no engine"}, "verifier_result": None}
