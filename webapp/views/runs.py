@@ -48,6 +48,8 @@ def run_new(request: Request) -> HttpResponseBase:
             found = _forecast(form)
             if "forecast" not in request.POST:
                 return redirect("run", pk=_create(form, request.user).pk)
+            if found is None:
+                form.add_error("author", "it asks no model: there is nothing to forecast")
         except InvalidInput as error:
             form.add_error(error.field if error.field in form.fields else None, str(error))
         except ModelConfigError as error:

@@ -210,6 +210,8 @@ def test_a_run_of_models_is_started_with_a_budget(
         assert looked.status_code == 200
         for words in ("618,300", "206,100", "1,854,900", "assumed: no step is recorded", "0 of 1"):
             assert words in looked.text, words
+        idle = operator.post("/runs/new/", form | {"author": "procedural", "forecast": "1"})
+        assert "there is nothing to forecast" in idle.text
         assert EvolutionRun.objects.count() == 1, "a forecast starts nothing"
         operator.post("/runs/new/", sent)
     run = EvolutionRun.objects.latest("pk")
