@@ -141,6 +141,14 @@ def test_a_name_means_the_seed_and_a_digest_means_one_environment() -> None:
     assert list(find_environments([str(child.pk), "tests/count-lines"])) == [seed, child]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["²", "9" * 30, "9" * 5000, "\udcff", ""])
+def test_a_name_that_can_be_no_environments_is_one_line(name: str) -> None:
+    make_seed()
+    with pytest.raises(CommandError, match="no environment"):
+        find_environments([name])
+
+
 @pytest.mark.bubblewrap
 @pytest.mark.django_db
 def test_a_shell_opens_in_the_sandbox_of_an_environment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ REASON_WIDTH = 140
 
 WAITING_CAP = 120
 """How much is told of why a step waits, in characters."""
+
+_ID = re.compile(r"[0-9]{1,18}")
 
 
 class ProgressLine:
@@ -86,11 +89,12 @@ def find_environments(names: Sequence[str]) -> QuerySet[Environment]:
     wanted = Q(pk__in=[])
     for name in names:
         found = Q(parent=None) & (Q(name=name) | Q(name__endswith=f"/{name}"))
-        if name.isdigit():
+        if _ID.fullmatch(name):
             found |= Q(pk=int(name))
         if len(name) >= 8:
             found |= Q(digest__startswith=name)
-        if not Environment.objects.filter(found).exists():
+        # What no database takes, as bytes that are no text, names nothing.
+        if plain(name) != name or not Environment.objects.filter(found).exists():
             raise CommandError(f"no environment {name!r}: give an id, a digest, or a name")
         wanted |= found
     return Environment.objects.filter(wanted).order_by("pk")
