@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
 from django.test import Client
 
 from evolution.exporting import verify_export
@@ -37,6 +40,27 @@ def revised() -> tuple[Environment, Environment]:
     )
     assert is_new
     return parent, child
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_make_the_same_revision_at_once_share_one_child() -> None:
+    parent, _ = import_seed(shared(), name="orders", origin="a test")
+    start = threading.Barrier(4)
+
+    def revise(_: int) -> tuple[int, bool]:
+        try:
+            start.wait()
+            child, is_new = add_revision(parent, orders(), operator=NAME, title="x", why="y")
+            return child.pk, is_new
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(revise, range(4)))
+    assert len({pk for pk, _ in made}) == 1
+    assert sum(is_new for _, is_new in made) == 1
+    parent.lineage.refresh_from_db()
+    assert parent.lineage.node_count == 2
 
 
 @pytest.mark.django_db

@@ -129,14 +129,16 @@ def add_child(
     `told` is the event's kind and text, `mutation` holds the parts that prove its demand. Raises
     CorruptStore where the parent or the seed cannot be read.
     """
-    known = Environment.objects.filter(parent=parent, digest=bundle.digest).first()
-    if known is not None:
+    same = Environment.objects.filter(parent=parent, digest=bundle.digest)
+    if (known := same.first()) is not None:
         return known, False
     parts = save_packed(msgspec.json.encode(mutation)) if mutation is not None else ""
     fields |= {"parts_digest": parts, "change_rates": _rates(parent, bundle), **_content(bundle)}
     kind, text = told
     with transaction.atomic():
         lineage = Lineage.objects.select_for_update().get(pk=parent.lineage_id)
+        if (known := same.first()) is not None:  # made while we waited for the lineage
+            return known, False
         siblings = Environment.objects.filter(parent=parent).count()
         environment = Environment.objects.create(
             lineage=lineage,
