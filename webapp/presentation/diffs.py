@@ -219,7 +219,7 @@ def fold_same(runs: Sequence[WordRun], *, at_least: int = 4) -> tuple[WordRun, .
     shown: list[WordRun] = []
     for at, run in enumerate(runs):
         lines = run.text.splitlines(keepends=True)
-        head = 0 if at == 0 else 1
+        head = 0 if at == 0 else 2  # the rest of the changed line, and the one after
         tail = len(lines) - (0 if at == len(runs) - 1 else 2)
         if run.kind != "same" or len(runs) == 1 or tail - head < at_least:
             shown.append(run)
