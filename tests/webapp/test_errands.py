@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -28,6 +30,7 @@ from tests.webapp.verdicts import add_verification, trial_result
 from webapp.adapters.errands import work_on_errand
 from webapp.lifecycle import RunStatus, VerificationStatus
 from webapp.models import (
+    Blob,
     Environment,
     Errand,
     ErrandKind,
@@ -170,6 +173,31 @@ def test_a_used_up_budget_breaks_it_off_and_a_larger_one_goes_on(server: ModelSe
     row = command("measure", str(seed.pk), "--triage", "--budget-tokens", "200000")
     assert row["is_done"]
     assert [errand.number for errand in Errand.objects.order_by("pk")] == [1, 1]
+
+
+def test_a_command_that_is_stopped_leaves_nobody_at_it(server: ModelServer) -> None:
+    seed = failed_by_solvers()
+    server.at_call = lambda _: os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        command("measure", str(seed.pk), "--triage", "--budget-tokens", "200000")
+    server.at_call = None
+    first = Errand.objects.get()
+    assert (first.status, first.lease_expires_at) == (RunStatus.FAILED, None)
+    assert "was stopped" in first.error
+    row = command("measure", str(seed.pk), "--triage", "--budget-tokens", "200000")
+    assert row["is_done"], "asked again it goes on"
+    assert [errand.number for errand in Errand.objects.order_by("pk")] == [1, 1]
+
+
+def test_a_damaged_bundle_breaks_it_off_and_says_so(server: ModelServer) -> None:
+    seed = failed_by_solvers()
+    digest = next(str(row[2]) for row in seed.manifest if row[0] == "instruction.md")
+    Blob.objects.filter(digest=digest).update(data=b"damaged")
+    with pytest.raises(CommandError, match="damaged"):
+        command("measure", str(seed.pk), "--triage", "--budget-tokens", "200000")
+    errand = Errand.objects.get()
+    assert (errand.status, errand.attempt) == (RunStatus.FAILED, 1)
+    assert not server.served
 
 
 def test_the_page_asks_once_and_shows_that_a_model_is_at_it(

@@ -14,10 +14,18 @@ from webapp.models import Errand
 from webapp.services import errands, leases
 from webapp.services.errands import Done
 from webapp.services.errors import TransitionRefused
+from webapp.store import CorruptStore
 
 logger = logging.getLogger(__name__)
 
-STOPS = (BudgetStop, StepBudgetStop, ModelUnavailable, ModelConfigError, SandboxError)
+STOPS = (
+    BudgetStop,
+    StepBudgetStop,
+    ModelUnavailable,
+    ModelConfigError,
+    SandboxError,
+    CorruptStore,
+)
 """What keeps an errand from being carried out, and is no answer to it."""
 
 

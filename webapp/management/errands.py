@@ -17,7 +17,7 @@ from webapp.management.reporting import find_environments, format_table
 from webapp.management.verifying import carry_out_here
 from webapp.model_forecast import check_errand
 from webapp.models import Environment, Errand, ErrandKind
-from webapp.services.errands import ask_errand
+from webapp.services.errands import ask_errand, let_go
 from webapp.services.errors import ServiceError
 
 
@@ -76,7 +76,11 @@ def _carried_out(environment: Environment, kind: ErrandKind, budget: Limits) -> 
             errand = ask_errand(environment, kind, budget)
         except ServiceError as error:
             return Row(environment, None, str(error))
-        work_on_errand(errand.pk, wiring.carry_out_errand, wiring.worker_name())
+        try:
+            work_on_errand(errand.pk, wiring.carry_out_errand, wiring.worker_name())
+        except BaseException:  # Ctrl-C, too: it would look as if somebody worked on it
+            let_go(errand, "the command that was at it was stopped, or met an error")
+            raise
         errand.refresh_from_db()
         if errand.child is not None:
             for verification in errand.child.verifications.filter(status=TrialStatus.QUEUED):

@@ -19,7 +19,7 @@ from webapp.models import Environment, Errand, ErrandKind, Role, User
 from webapp.models.environment import SOLVED
 from webapp.services import transitions, verifications
 from webapp.services.budgets import UNLIMITED, check_budget
-from webapp.services.errors import InvalidInput, NotAllowed
+from webapp.services.errors import InvalidInput, NotAllowed, TransitionRefused
 from webapp.services.hardenings import hardening_refusal
 from webapp.services.revisions import add_revision
 from webapp.services.unpassed import attempts_at
@@ -124,6 +124,15 @@ def break_off(errand: Errand, line: str) -> None:
     """
     shown = plain(line)[:LINE_CAP]
     _end(errand, RunStatus.FAILED, shown, {"error": shown})
+
+
+def let_go(errand: Errand, line: str) -> None:
+    """Whoever had claimed an errand works on it no more; nothing where it ended by itself."""
+    errand.refresh_from_db()
+    try:
+        break_off(errand, line)
+    except TransitionRefused:
+        return
 
 
 def _end(errand: Errand, status: RunStatus, line: str, fields: dict[str, Any]) -> None:
