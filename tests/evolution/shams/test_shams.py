@@ -24,7 +24,7 @@ Sham = Callable[[], Mutation]
         (operators.prose_with_a_promise, "demand", "do not report the new checks care_is_taken"),
         (operators.demand_already_met, "demand", "asks for nothing that was not done already"),
         (operators.limit_above_naive, "demand", "the limit is above what it uses"),
-        (operators.missing_file_brought_along, "demand", "is only missing"),
+        (operators.missing_file_brought_along, "sequence", "the solution makes it again"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
