@@ -144,6 +144,21 @@ def test_searching_narrows_the_table_as_one_types(site: Site, visit: Callable[[s
     assert "text=archive" in page.url
 
 
+def test_the_last_letter_typed_counts_however_slowly_the_server_answers(
+    site: Site, visit: Callable[[str], Page]
+) -> None:
+    page = visit("/environments/")
+    page.evaluate(
+        "() => { const ask = window.fetch; window.fetch = async (...asked) => {"
+        " await new Promise(done => setTimeout(done, 1500)); return ask(...asked); }; }"
+    )
+    page.keyboard.press("/")
+    page.keyboard.type("ceil", delay=450)  # each letter asks while the first one's answer is due
+    expect(page.locator("#results tbody tr")).to_have_count(0)
+    assert page.url.endswith("/environments/?text=ceil&gate=")
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
 def test_keys_lead_through_the_tables_and_pages(site: Site, visit: Callable[[str], Page]) -> None:
     page = visit("/environments/")
     page.keyboard.press("j")
