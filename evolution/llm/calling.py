@@ -12,6 +12,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 
 from evolution.llm.calls import (
+    PAID_ATTEMPTS,
     BudgetStop,
     CallFailed,
     CallOutcome,
@@ -24,7 +25,7 @@ from evolution.llm.calls import (
 from evolution.llm.canonical import answer_in, canonical, response_bytes
 from evolution.llm.desk import Call, Desk
 from evolution.llm.endpoints import endpoint_of, model_label, option
-from evolution.llm.faults import PAID_ATTEMPTS, Fault, classify, wait_seconds
+from evolution.llm.faults import Fault, classify, wait_seconds
 from evolution.llm.lines import CircuitOpen, Line
 from evolution.llm.providers import attempt_seconds, output_tokens
 from evolution.llm.transport import Exchange, current_exchange
@@ -223,7 +224,7 @@ class _Attempt:
 
 
 def _given_up(call: Call, record: CallRecord) -> Exception:
-    if record.outcome in {CallOutcome.CONTEXT_OVERFLOW, CallOutcome.TOO_LARGE}:
+    if record.is_last:
         # Word for word what is raised when it is recalled: roles put it into what they ask next.
         return CallFailed(record.outcome, record.reason)
     return ModelUnavailable(record.outcome, endpoint_of(call.spec), record.reason)

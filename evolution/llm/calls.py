@@ -63,6 +63,10 @@ _FINAL = frozenset(
 )
 
 
+PAID_ATTEMPTS = 2
+"""How often a call is made whose answer came and is of no use: each one is paid for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What a call took. `is_estimated`: the endpoint did not say, these are our own figures.
@@ -128,12 +132,21 @@ class CallRecord:
     usage: Usage
     seconds: float
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the call ended with this attempt for good: recalled, and never made again.
+
+        An answer that was too large the last time it was paid for is such an end, too.
+        """
+        is_endless = self.outcome is CallOutcome.TOO_LARGE and self.attempt >= PAID_ATTEMPTS
+        return self.outcome.is_final or is_endless
+
 
 class CallLog(Protocol):
     """The memory of a run's calls: an answered call is never made twice."""
 
     def recall(self, key: str) -> CallRecord | None:
-        """The call with that key whose outcome is final (`CallOutcome.is_final`), or None."""
+        """The first record with that key that ended its call (`CallRecord.is_last`), or None."""
         ...
 
     def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int | None:

@@ -76,8 +76,8 @@ def response_of(data: bytes) -> ModelResponse:
 
 
 def answer_in(known: CallRecord) -> ModelResponse:
-    """The answer that a record with a final outcome holds; CallFailed where that is none."""
-    if known.outcome is CallOutcome.CONTEXT_OVERFLOW:
+    """The answer in the record that ended a call; CallFailed where that is none."""
+    if known.outcome in {CallOutcome.CONTEXT_OVERFLOW, CallOutcome.TOO_LARGE}:
         raise CallFailed(known.outcome, known.reason)
     return response_of(known.response)
 

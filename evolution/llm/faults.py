@@ -24,9 +24,6 @@ RETRY_AFTER_CAP = 60.0
 WAIT_CAP = 60.0
 """Seconds between two attempts at most."""
 
-PAID_ATTEMPTS = 2
-"""How often a call is made whose answer came and is of no use: each one is paid for."""
-
 RETRIED = frozenset(
     {
         CallOutcome.RATE_LIMITED,

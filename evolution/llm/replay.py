@@ -21,7 +21,7 @@ class CallMemory:
 
     def __init__(self, calls: Iterable[CallRecord] = ()) -> None:
         self.calls: list[CallRecord] = []
-        self._final: dict[str, CallRecord] = {}
+        self._last: dict[str, CallRecord] = {}
         self._spent = Usage()
         self._in_flight: dict[int, Usage] = {}
         self._reservations = 0
@@ -30,8 +30,8 @@ class CallMemory:
             self.record(call)
 
     def recall(self, key: str) -> CallRecord | None:
-        """The call with that key whose outcome is final, or None."""
-        return self._final.get(key)
+        """The first record with that key that ended its call, or None."""
+        return self._last.get(key)
 
     def reserve(self, expected: Usage, seconds: float, fits: Callable[[Usage], None]) -> int:
         """Set aside what a call is expected to take; see `CallLog.reserve`."""
@@ -48,8 +48,8 @@ class CallMemory:
             self._spent += call.usage
             if reserved is not None:
                 self._in_flight.pop(reserved, None)
-        if call.outcome.is_final:
-            self._final.setdefault(call.key, call)
+        if call.is_last:
+            self._last.setdefault(call.key, call)
 
     def spent(self) -> Usage:
         """What all calls took."""

@@ -51,7 +51,7 @@ class DatabaseCallLog:
             self._thread = None
 
     def recall(self, key: str) -> CallRecord | None:
-        """The call with that key whose outcome is final, or None. Raises CorruptStore.
+        """The first record with that key that ended its call, or None. Raises CorruptStore.
 
         StepBudgetStop in a replay, where the budget of the step that is repeated was used up.
         """

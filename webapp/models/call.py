@@ -9,7 +9,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
-from evolution.llm.calls import SANDBOX, CallOutcome
+from evolution.llm.calls import PAID_ATTEMPTS, SANDBOX, CallOutcome
 from evolution.llm.calls import Role as Caller
 from webapp.models.environment import Environment
 from webapp.models.run import EvolutionRun, EvolutionStep
@@ -20,6 +20,8 @@ SEARCH_CONFIG = "simple"
 TO_MODELS = ~Q(model=SANDBOX)
 """Leaves out what tools gave, which is kept in the same way."""
 FINAL = [outcome.value for outcome in CallOutcome if outcome.is_final]
+LAST = Q(outcome__in=FINAL) | Q(outcome=CallOutcome.TOO_LARGE, attempt__gte=PAID_ATTEMPTS)
+"""The attempts that ended their call for good; see `CallRecord.is_last`."""
 
 
 class ModelCall(models.Model):

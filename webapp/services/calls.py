@@ -16,7 +16,7 @@ from evolution.llm.calls import CallOutcome, CallRecord, Role, Usage
 from evolution.plain_text import plain
 from evolution.transcripts import answer_of, new_in_request
 from webapp.models import CallReservation, Environment, EvolutionRun, EvolutionStep, ModelCall
-from webapp.models.call import FINAL
+from webapp.models.call import LAST
 from webapp.presentation.text import clean
 from webapp.store import load_packed, save_packed
 
@@ -140,8 +140,8 @@ def _save_once(row: ModelCall) -> None:
 
 
 def find_call(scope: Q, key: str) -> tuple[int, CallRecord] | None:
-    """The call with that key whose outcome is final, with its id. Raises CorruptStore."""
-    row = ModelCall.objects.filter(scope, key=key, outcome__in=FINAL).first()
+    """The first record with that key that ended its call, with its id. Raises CorruptStore."""
+    row = ModelCall.objects.filter(scope, LAST, key=key).order_by("pk").first()
     return None if row is None else (row.pk, read_call(row))
 
 

@@ -174,12 +174,21 @@ def test_a_request_that_is_too_long_is_the_roles_own_affair_and_stays_so() -> No
 
 
 def test_answers_without_end_are_paid_for_twice_at_most() -> None:
+    with endpoint(*[flood(9_000_000)] * 3) as script, way_to(script) as way:
+        for _ in range(2):
+            with pytest.raises(CallFailed, match="larger than 8 MiB"):
+                way.ask()
+    assert len(script.requests) == 2, "what it came to was recalled, not repeated"
+
+
+def test_one_answer_without_end_is_no_end_of_its_call() -> None:
     with (
-        endpoint(*[flood(9_000_000)] * 3) as script,
-        way_to(script) as way,
-        pytest.raises(CallFailed, match="larger than 8 MiB"),
+        endpoint(flood(9_000_000), say("well done")) as script,
+        way_to(script, "attempts=1") as way,
     ):
-        way.ask()
+        with pytest.raises(ModelUnavailable, match="larger than 8 MiB"):
+            way.ask()
+        assert way.ask() == "well done"
     assert len(script.requests) == 2
 
 

@@ -43,9 +43,9 @@ def test_a_recorded_call_comes_back_as_it_was() -> None:
 def test_only_a_final_outcome_is_recalled_and_every_attempt_is_counted() -> None:
     place = _place(_step())
     log = DatabaseCallLog(place)
-    for attempt, outcome in enumerate(CallOutcome, 1):
+    for outcome in CallOutcome:
         if not outcome.is_final:
-            log.record(make_call(outcome=outcome, attempt=attempt, usage=Usage(10, 1, 0, 0.5)))
+            log.record(make_call(outcome=outcome, attempt=1, usage=Usage(10, 1, 0, 0.5)))
     faults = sum(not outcome.is_final for outcome in CallOutcome)
     assert log.recall(make_call().key) is None
     assert sum_usage(place.scope) == Usage(10 * faults, faults, 0, 0.5 * faults)
@@ -53,6 +53,17 @@ def test_only_a_final_outcome_is_recalled_and_every_attempt_is_counted() -> None
     found = log.recall(make_call().key)
     assert found is not None
     assert found.outcome is CallOutcome.REFUSED
+
+
+def test_an_answer_that_was_too_large_twice_is_recalled_as_that() -> None:
+    log = DatabaseCallLog(_place(_step()))
+    for attempt in (1, 2):
+        assert log.recall(make_call().key) is None
+        log.record(make_call(outcome=CallOutcome.TOO_LARGE, attempt=attempt))
+    log.record(make_call(outcome=CallOutcome.ANSWERED))
+    found = log.recall(make_call().key)
+    assert found is not None
+    assert (found.outcome, found.attempt) == (CallOutcome.TOO_LARGE, 2)
 
 
 def test_the_same_call_of_another_run_is_another_call() -> None:
