@@ -63,7 +63,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", [])
+    if hasattr(node, "workeroutput"):  # it has none when it crashed
+        node.config.stash[LEFT_OUT] = node.workeroutput["left_out"]
 
 
 def pytest_terminal_summary(
