@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from evolution.agents.assembling import base_of
+from evolution.agents.proposer import PREFIX
 from evolution.contracts import StepConfig, Subject
 from evolution.directions import Direction
 from evolution.engine import direction_order
@@ -14,7 +16,7 @@ from tests.harness.campaign import known, lost_answers, spent
 from tests.harness.server import ModelServer
 from tests.harness.server.models import NOTHING
 from tests.harness.server.models.competent import Competent
-from tests.harness.server.models.sloppy import FLAWS, Sloppy
+from tests.harness.server.models.sloppy import Sloppy
 from tests.harness.server.models.ways import Way
 from webapp.models import Environment, Event, EvolutionRun, EvolutionStep, GateRecord
 from webapp.services.environments import load_subject
@@ -57,11 +59,10 @@ def findings(run: EvolutionRun, server: ModelServer, script: Competent) -> Findi
     last = {step.lineage_id: step for step in steps}
     short = [s for s in last.values() if s.generation < run.generations and s.child is not None]
     found.equal("lineages that ended early with a child", short, [])
-    drafts = len(FLAWS) if isinstance(script, Sloppy) else 0
-    repairs = dict(Counter(child.repair for child in accepted))
-    found.equal("accepted children by repairs", repairs, {drafts: fruitful} if fruitful else {})
-    flaws = dict.fromkeys(FLAWS, fruitful) if drafts and fruitful else {}
-    found.equal("gates that failed drafts", _failed(accepted), flaws)
+    flaws = [_flaws(child, script) for child in accepted]
+    repairs = Counter(child.repair for child in accepted)
+    found.equal("accepted children by repairs", dict(repairs), dict(Counter(map(len, flaws))))
+    found.equal("gates that failed drafts", _failed(accepted), dict(Counter(chain(*flaws))))
     return found
 
 
@@ -79,6 +80,13 @@ def fallbacks(step: EvolutionStep, script: Competent) -> int:
     return len(order)
 
 
+def _flaws(child: Environment, script: Competent) -> tuple[str, ...]:
+    """The gates that the script has the drafts of this child fail."""
+    if not isinstance(script, Sloppy) or child.parent is None:
+        return ()
+    return script.flaws(base_of(load_subject(child.parent)), _way(child))
+
+
 def _leads_somewhere(way: Way, subject: Subject, script: Competent) -> bool:
     return not isinstance(script.workshop.child(base_of(subject), way.name), str)
 
@@ -88,9 +96,13 @@ def _lineage(environment: Environment) -> frozenset[str]:
     names = set()
     here: Environment | None = environment
     while here is not None:
-        names.add(here.operator.removeprefix("llm:"))
+        names.add(_way(here))
         here = here.parent
     return frozenset(names)
+
+
+def _way(environment: Environment) -> str:
+    return environment.operator.removeprefix(PREFIX)
 
 
 def _failed(accepted: list[Environment]) -> Mapping[str, int]:

@@ -24,7 +24,7 @@ from tests.harness.server.models.ways import Way
 from tests.harness.server.wire import Ask, Reply, ToolCall
 
 FLAWS = ("oracle", "demand")
-"""The gates that the drafts fail, one after the other; each is one repair."""
+"""The gates that the drafts fail, one after the other; each is one repair. See `Sloppy.flaws`."""
 UNFINISHED = "exit 1 # not finished"
 _FAILED = re.compile(r"\[data gate ([a-z_]+): failed, blocks #")
 _NOTE = SandboxFile("notes.txt", b"The same work, written down once more.\n")
@@ -36,6 +36,13 @@ class Sloppy(Competent):
     def known(self, direction: str) -> tuple[Way, ...]:
         """Ways whose naive solution leaves something out."""
         return tuple(w for w in super().known(direction) if w.effect is not Effect.OBSERVATION)
+
+    def flaws(self, parent: Bundle, way: str) -> tuple[str, ...]:
+        """The gates that the drafts of this way fail: no step is unfinished where none is new."""
+        made = self.workshop.child(parent, way)
+        if isinstance(made, str):
+            return ()
+        return FLAWS if any(path.endswith(".sh") for path in made.adaptation) else FLAWS[1:]
 
     def modify(self, ask: Ask) -> Reply:
         """Build badly; with evidence at hand, repair what it shows."""
@@ -69,7 +76,7 @@ class Sloppy(Competent):
                 for edit in omitted
                 if edit.file is not None
             ]
-            told = f"echo '# {demand.title}.' >> /bundle/{checks_path(demand.id)}"
+            told = f"echo '# {demand.id}' >> /bundle/{checks_path(demand.id)}"
             command = f"rm -f /naive/notes.txt; {told}\n"
             command += hands.write_commands(below, (), "/naive")
         if not any(command.split("\n")[0] in result[0].arguments for result in ask.results):

@@ -13,7 +13,6 @@ _NEW = {
     "damaged-mirrors": "an input that survives in damaged copies only",
     "stale-copies": "stale copies beside the current input",
     "collateral-guard": "leaving no trace among the inputs",
-    "size-budget": "delivering in a form that takes little room",
     "flaky-source": "fetching from a source that fails at times",
     "evidence-manifest": "finished results without provenance",
     "sealed-followup": "a sealed order that the first result opens",
@@ -22,8 +21,6 @@ _SKILLS = {
     "evidence-manifest": "tracing reported values to inputs",
     "sealed-followup": "unsealing and carrying out the follow-up",
 }
-_EFFECTS = {Effect.BUDGET: Effect.SOLUTION}
-"""What is weighed here is a check like any other."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,8 @@ class Way:
 
     @property
     def effect(self) -> Effect:
-        """How its demand is proved where an author works by hand."""
-        return _EFFECTS.get(self.operator.effect, self.operator.effect)
+        """How its demand is proved: never by a budget, which an author by hand cannot declare."""
+        return self.operator.effect
 
     def pair(self, scenario: str, skill: str) -> tuple[str, str]:
         """The pair that stands in the place of this one, or is inserted."""
