@@ -175,6 +175,15 @@ def test_a_used_up_budget_breaks_it_off_and_a_larger_one_goes_on(server: ModelSe
     assert [errand.number for errand in Errand.objects.order_by("pk")] == [1, 1]
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """As in a terminal: the processes of pytest-xdist ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_a_command_that_is_stopped_leaves_nobody_at_it(server: ModelServer) -> None:
     seed = failed_by_solvers()
     server.at_call = lambda _: os.kill(os.getpid(), signal.SIGINT)
