@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -23,6 +24,8 @@ _ATTEMPTS = 3
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from sandbox.warden.server import main; main()"
 )
+_NUMBERS = itertools.count(1)
+"""Of sandboxes: no two of this process share one, for control groups are named after it."""
 _SOURCE = str(Path(__file__).resolve().parents[2])
 
 
@@ -52,7 +55,6 @@ class ServerProcess:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
-        self._count = 0
         forget = weakref.WeakMethod(self._forget)
         os.register_at_fork(after_in_child=lambda: (method := forget()) and method())
 
@@ -75,10 +77,9 @@ class ServerProcess:
         ours, theirs = socket.socketpair()
         try:
             with self._lock:
-                self._count += 1
                 control = self._ensure()
                 try:
-                    named = {**request, "id": f"{self._count}"}
+                    named = {**request, "id": f"{next(_NUMBERS)}"}
                     wire.send(control, named, descriptors=[theirs.fileno()])
                 except OSError as error:
                     self._discard()

@@ -7,6 +7,7 @@ so it gets memory + disk, and the tmpfs reports a full disk first.
 from __future__ import annotations
 
 import os
+import time
 
 from sandbox.warden.wire import Header
 
@@ -108,19 +109,34 @@ def _unified(root: str, path: str) -> dict[str, str]:
     return found
 
 
+def _lets_us(folder: str, prefix: str) -> bool:
+    """Whether a group can be made there: by trying, since a read-only mount or a policy may not."""
+    path = f"{folder}/{prefix}{time.monotonic_ns()}"
+    try:
+        os.mkdir(path)
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
+
+
 class Cgroups:
-    """Makes groups named `<prefix><sandbox id>` below our own."""
+    """Makes groups named `<prefix><number>` below our own, where this machine lets us."""
 
     def __init__(self, prefix: str, root: str = _ROOT, proc_file: str = "/proc/self/cgroup"):
         self.prefix = prefix
         self.folders = {
             name: folder
             for name, folder in own_folders(root, proc_file).items()
-            if os.access(folder, os.W_OK)
+            if _lets_us(folder, prefix)
         }
 
     def create(self, request: Header) -> Groups:
-        """Groups for one sandbox, as far as this machine lets us."""
+        """Groups for one sandbox.
+
+        Raises OSError where one that can be made could not: a sandbox without the guard that was
+        promised must not start.
+        """
         groups = Groups()
         guard = request["memory_bytes"] + request["disk_bytes"] + 64 * 1024 * 1024
         wanted = {
@@ -133,29 +149,31 @@ class Cgroups:
         for name, (files, value) in wanted.items():
             parent = self.folders.get(name)
             if parent is not None:
-                self._add(groups, f"{parent}/{self.prefix}{request['id']}", files, value)
+                try:
+                    self._add(groups, f"{parent}/{self.prefix}{request['id']}", files, value)
+                except OSError:
+                    groups.close()
+                    remove(groups.paths)
+                    raise
         return groups
 
     def _add(self, groups: Groups, path: str, files: tuple[str, ...], value: str) -> None:
-        try:
-            if path not in groups.paths:
-                os.mkdir(path)
-                groups.paths.append(path)
-                groups.procs.append(os.open(f"{path}/cgroup.procs", os.O_WRONLY))
-                for name in ("memory.oom_control", "memory.events"):
-                    if os.path.exists(f"{path}/{name}"):
-                        groups.oom.append(os.open(f"{path}/{name}", os.O_RDONLY))
-            for name in files:
+        if path not in groups.paths:
+            os.mkdir(path)
+            groups.paths.append(path)
+            groups.procs.append(os.open(f"{path}/cgroup.procs", os.O_WRONLY))
+            for name in ("memory.oom_control", "memory.events"):
                 if os.path.exists(f"{path}/{name}"):
-                    _write(f"{path}/{name}", value)
-            if "pids.max" in files and os.path.exists(f"{path}/pids.events"):
-                groups.pids.append(os.open(f"{path}/pids.events", os.O_RDONLY))
-            if "memory.max" in files:
-                groups.memory.append(os.open(f"{path}/memory.stat", os.O_RDONLY))
-            if "memory.max" in files and os.path.exists(f"{path}/memory.swap.max"):
-                _write(f"{path}/memory.swap.max", "0")
-        except OSError:
-            return  # the exact watch and the process's own limits still hold
+                    groups.oom.append(os.open(f"{path}/{name}", os.O_RDONLY))
+        for name in files:
+            if os.path.exists(f"{path}/{name}"):
+                _write(f"{path}/{name}", value)
+        if "pids.max" in files and os.path.exists(f"{path}/pids.events"):
+            groups.pids.append(os.open(f"{path}/pids.events", os.O_RDONLY))
+        if "memory.max" in files:
+            groups.memory.append(os.open(f"{path}/memory.stat", os.O_RDONLY))
+        if "memory.max" in files and os.path.exists(f"{path}/memory.swap.max"):
+            _write(f"{path}/memory.swap.max", "0")
 
 
 def _write(path: str, value: str) -> None:

@@ -104,8 +104,9 @@ def test_limits_are_written_in_the_words_of_each_version(
                 for name in (*here, "cgroup.procs"):
                     Path(path, name).write_text("")
 
+    cgroups = Cgroups("ratchet-1.2-", str(root), proc)
     monkeypatch.setattr(os, "mkdir", as_the_kernel_does)
-    groups = Cgroups("ratchet-1.2-", str(root), proc).create(_REQUEST)
+    groups = cgroups.create(_REQUEST)
     monkeypatch.undo()
     assert len(groups.paths) == len(groups.procs) == (3 if version == 1 else 1)
     guard = str((100 << 20) + (10 << 20) + (64 << 20))
@@ -144,3 +145,21 @@ def test_without_groups_nothing_is_counted(tmp_path: Path) -> None:
     assert groups.paths == []
     assert (groups.oom_kills(), groups.refused_processes(), groups.used_memory()) == (0, 0, None)
     remove([str(tmp_path / "gone")])
+
+
+def test_a_group_that_is_there_already_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "cgroup/pids").mkdir(parents=True)
+    made = Cgroups("ratchet-1.2-", f"{tmp_path}/cgroup", _proc(tmp_path, "2:pids:/\n"))
+    (tmp_path / "cgroup/pids/ratchet-1.2-7").mkdir()
+    with pytest.raises(FileExistsError):
+        made.create(_REQUEST)
+    assert (tmp_path / "cgroup/pids/ratchet-1.2-7").is_dir()
+
+
+def test_where_no_group_can_be_made_none_is_promised(tmp_path: Path) -> None:
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    (root / "memory").symlink_to("/proc/self")  # a folder in which nobody makes another
+    proc = _proc(tmp_path, "1:memory:/\n")
+    assert own_folders(str(root), proc) == {"memory": f"{root}/memory"}
+    assert Cgroups("x", str(root), proc).folders == {}

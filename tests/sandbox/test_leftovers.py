@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.contracts import Limits, NetworkPolicy
 from sandbox.errors import SandboxUnavailable
 from sandbox.reaper import SERVER_MARKER, Reaped, is_alive, owner_label, reap
-from sandbox.warden.cgroups import own_folders
+from sandbox.warden.cgroups import Cgroups, own_folders
 from tests.sandbox.conformance import Bench, image_spec, out, sh
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -292,3 +293,17 @@ def test_signals_that_the_owner_ignores_reach_commands(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
     expected = [128 + number for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)]
     assert [int(line) for line in done.stdout.split()] == expected
+
+
+@pytest.mark.bubblewrap
+def test_each_sandbox_of_a_process_has_groups_of_its_own(tmp_path: Path) -> None:
+    label = owner_label(os.getpid())
+    before = set(_groups(label))
+    with contextlib.ExitStack() as stack:
+        for name in ("one", "other"):
+            backend = BubblewrapBackend(tmp_path / name / "run", tmp_path / name / "cache")
+            stack.callback(backend.close)
+            image = backend.prepare(image_spec())
+            stack.enter_context(backend.start(image, Limits(cpus=0.5), NetworkPolicy()))
+        folders = set(Cgroups("ratchet-1.1-").folders.values())
+        assert len(set(_groups(label)) - before) == 2 * len(folders)
