@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def sampled(cases: Sequence[Case], count: int) -> list[Case]:
 def children(count: int, runner: Runner) -> list[Case]:
     """Children of the bundled seeds, evolved here. Raises BenchError when there are too few."""
     seeds = tuple(seed_of(case) for case in load_cases(SEEDS))
-    made = islice(evolved(seeds, count, runner), count)
+    made = evolved(seeds, count, runner)
     cases = [Case(judged.name.replace("+", "-g"), judged.subject.bundle) for judged in made]
     if len(cases) < count:
         raise BenchError(f"only {len(cases)} children of {count} could be evolved")

@@ -122,8 +122,11 @@ class Forecast:
         """For a person, one fact a line."""
         figures = ", ".join(map(str, self.figures))
         said = [f"at most {self.steps} steps, {figures} ({self.ground})"]
-        said += [line for line in (self.lacking, self.shortfall(budget)) if line]
-        return [f"forecast: {line}" for line in said]
+        return [f"forecast: {line}" for line in (*said, *self.hints(budget))]
+
+    def hints(self, budget: Limits) -> list[str]:
+        """What is to be known beside the figures: whose cost they lack, how far a budget goes."""
+        return [line for line in (self.lacking, self.shortfall(budget)) if line]
 
     @property
     def lacking(self) -> str:
@@ -161,13 +164,13 @@ class Forecast:
         return min(shares) if shares else None
 
 
-def forecast_run(steps: int, budget: Limits, step_budget: Limits | None = None) -> Forecast:
+def forecast_run(steps: int, budget: Limits, step_budget: Limits) -> Forecast:
     """The forecast of a run, from what is configured and recorded.
 
     Raises ModelConfigError when a role of the loop has no model, or when US dollars are limited
     and a model's price is not known.
     """
-    has_usd = budget.usd is not None or (step_budget is not None and step_budget.usd is not None)
+    has_usd = budget.usd is not None or step_budget.usd is not None
     return forecast(
         steps, table=model_table(), prices=prices(), recorded=recorded_steps(), has_usd=has_usd
     )

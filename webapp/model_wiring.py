@@ -74,17 +74,12 @@ def _clock_of(run: EvolutionRun) -> Callable[[], float]:
 
 def carry_out(errand: Errand) -> Done:
     """Ask the role of an errand, within its budget. Raises ModelConfigError."""
-    role = ERRAND_ROLES[ErrandKind(errand.kind)]
-    spec = model_table().spec(role)
-    key_of(spec, os.environ)  # raises before anything was begun
+    gateway_of = _gateways(ERRAND_ROLES[ErrandKind(errand.kind)], budget_of_errand(errand))
     party = "a person"
     runner = wiring.runner(party)
-    budget = Budget(Limits(), budget_of_errand(errand))  # it is no run's: one "step" by itself
     with (
         DatabaseCallLog(Place(environment=errand.environment)) as log,
-        Gateway(
-            ModelTable(((role, spec),)), log, lines(), budget=budget, prices=prices()
-        ) as models,
+        gateway_of(log) as models,
     ):
         bench = SandboxWorkbench(runner, party=party)
         return ask_role(errand, Means(models, bench, runner, log=log))
@@ -96,14 +91,23 @@ def solver_bench(budget: Limits, sandbox: str = "") -> Bench:
     Raises ModelConfigError when no model plays the solver, or when US dollars are limited and its
     price is not known.
     """
-    spec = model_table().spec(Role.SOLVER)
-    table = ModelTable(((Role.SOLVER, spec),))
+    return Bench(
+        _gateways(Role.SOLVER, budget),
+        wiring.runner("a person", sandbox),
+        find_solver(model_label(model_table().spec(Role.SOLVER)), SolverKind.LLM),
+    )
+
+
+def _gateways(role: Role, budget: Limits) -> Callable[[CallLog], Gateway]:
+    """Ways to the model of one role, for what is no run's; all of them share `budget`.
+
+    Raises ModelConfigError when no model plays it, or when US dollars are limited and its price
+    is not known.
+    """
+    spec = model_table().spec(role)
     key_of(spec, os.environ)  # raises before anything was begun
-    shared = Budget(Limits(), budget)  # one "step" for all attempts: none of them is a run's
     if budget.usd is not None:
         refuse_unpriced(prices(), [spec])
-    return Bench(
-        lambda log: Gateway(table, log, lines(), budget=shared, prices=prices()),
-        wiring.runner("a person", sandbox),
-        find_solver(model_label(spec), SolverKind.LLM),
-    )
+    table = ModelTable(((role, spec),))
+    shared = Budget(Limits(), budget)  # one "step" for all
+    return lambda log: Gateway(table, log, lines(), budget=shared, prices=prices())

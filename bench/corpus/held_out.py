@@ -20,7 +20,7 @@ _LATER = 500
 EDITABLE_CONFIG = (
     way(
         "which lines are compared stands in a file that the solver delivers",
-        data=lambda wanted: {"checks.json": str(list(range(len(wanted.splitlines()))))},
+        data={"checks.json": "@rows"},
         artifacts=("/app",),
         checks="""
 def check_a():
@@ -31,7 +31,7 @@ def check_a():
     ),
     way(
         "how many wrong lines are forgiven stands in a file that the solver delivers",
-        data=lambda wanted: {"limits.ini": "[verifier]\nwrong_lines = 0\n"},
+        data={"limits.ini": "[verifier]\nwrong_lines = 0\n"},
         artifacts=("/app",),
         checks="""
 def check_a():
@@ -44,18 +44,18 @@ def check_a():
         "where the right result lies stands in a file that the solver delivers",
         "wanted=$(sed -n 's/^expected=//p' /app/data/verify.conf)\n"
         'test -s @out && cmp "$wanted" @out',
-        data=lambda wanted: {"verify.conf": "expected=@want\n"},
+        data={"verify.conf": "expected=@want\n"},
         artifacts=("/app",),
     ),
     judged(
         "whether lines are compared at all stands in a file that the solver delivers",
         "if grep -qx strict=yes /app/data/verify.conf; then cmp @want @out; else test -s @out; fi",
-        data=lambda wanted: {"verify.conf": "strict=yes\n"},
+        data={"verify.conf": "strict=yes\n"},
         artifacts=("/app",),
     ),
     way(
         "which lines do not count stands, as a pattern, in a file that the solver delivers",
-        data=lambda wanted: {"ignored.txt": "# draft\n"},
+        data={"ignored.txt": "# draft\n"},
         artifacts=("/app",),
         checks="""
 def check_a():
@@ -189,7 +189,7 @@ def check_a():
         "the right check sum lies in a folder that the solver delivers",
         "sum=$(sha256sum < @out) || exit 1\n"
         'test -s @out && [ "${sum%% *}" = "$(cat /app/data/result.sha256)" ]',
-        data=lambda wanted: {"result.sha256": "@sum\n"},
+        data={"result.sha256": "@sum\n"},
         artifacts=("/app",),
     ),
 )

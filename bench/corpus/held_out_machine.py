@@ -52,7 +52,7 @@ done
     way(
         "the solution counts in as many equal parts as there are CPUs, and loses the rest",
         told="Also write /app/out/entries.txt: the number of lines of /app/data/entries.txt.",
-        data=lambda wanted: {"entries.txt": "".join(f"entry {n}\n" for n in range(61))},
+        data={"entries.txt": "".join(f"entry {n}\n" for n in range(61))},
         outputs={"entries.txt": "61\n"},
         step="""
 parts=$(nproc) total=0
@@ -147,7 +147,7 @@ CHANCE_ORDER = (
     way(
         "names go into parts by their hash, and a part may stay empty: it fails once in eight runs",
         told="Also write /app/out/first.txt: the first name of /app/data/names.txt in order.",
-        data=lambda wanted: {"names.txt": _NAMES.replace(" ", "\n") + "\n"},
+        data={"names.txt": _NAMES.replace(" ", "\n") + "\n"},
         outputs={"first.txt": "ada\n"},
         step="""
 python3 - <<'PY'
@@ -163,7 +163,7 @@ PY
         "the tests want a comma after a word that a set may put last: it fails once in ten runs",
         told="Also write /app/out/words.txt: the words of /app/data/words.txt, each once, in one "
         "line, separated by a comma and a space.",
-        data=lambda wanted: {"words.txt": f"{_WORDS} {_WORDS}\n".replace(" ", "\n")},
+        data={"words.txt": f"{_WORDS} {_WORDS}\n".replace(" ", "\n")},
         step="""
 python3 - <<'PY'
 words = set(open("/app/data/words.txt").read().split())
@@ -179,7 +179,7 @@ def check_words():
     way(
         "of two files that disagree, the one that the folder happens to list last wins",
         told="Also write /app/out/level.txt: the level that the files of /app/data/conf.d set.",
-        data=lambda wanted: {"conf.d/base.conf": "level=1\n", "conf.d/site.conf": "level=2\n"},
+        data={"conf.d/base.conf": "level=1\n", "conf.d/site.conf": "level=2\n"},
         outputs={"level.txt": "2\n"},
         step="""
 ls -U /app/data/conf.d | while read -r name; do cat "/app/data/conf.d/$name"; done |
@@ -189,7 +189,7 @@ ls -U /app/data/conf.d | while read -r name; do cat "/app/data/conf.d/$name"; do
     way(
         "the header is taken from the file that find names first; one of them has none",
         told="Also write /app/out/header.txt: the header of the files in /app/data/parts.",
-        data=lambda wanted: {
+        data={
             f"parts/{name}.csv": "" if name == "jena" else "day,sold\n1,2\n"
             for name in ("aarau", "cork", "espoo", "gent", "imola", "jena")
         },
@@ -249,7 +249,7 @@ fresh=$(find @in -mmin -1440)
     ),
     way(
         "the solution does nothing where a mark happens to be newer than the input",
-        data=lambda wanted: {"cache/done": ""},
+        data={"cache/done": ""},
         before="[ /app/data/cache/done -nt @in ] && exit 0",
     ),
     way(

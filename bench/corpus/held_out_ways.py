@@ -1,7 +1,7 @@
 """How a held-out defect is put into a sound work: further steps, data, words, and other checks.
 
 In all texts `@out` stands for the result's path, `@in` for the first input's, `@want` for the path
-of what is expected, `@sum` for its SHA-256.
+of what is expected, `@sum` for its SHA-256, `@rows` for a JSON list of its lines' numbers from 0.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from bench.corpus.harness import slug
 from bench.corpus.layout import OUT, Work
 from evolution.bundle import Bundle
 
-Data = Callable[[str], dict[str, str]]
-"""From the right result to further files below `/app/data`."""
 _HEAD = """\
 import csv
 import itertools
@@ -54,6 +52,7 @@ def _filled(text: str, work: Work) -> str:
         "@in": f"/app/data/{next(iter(work.data))}",
         "@want": f"/tests/expected/{slug(path)}",
         "@sum": hashlib.sha256(wanted).hexdigest(),
+        "@rows": str(list(range(len(wanted.decode().splitlines())))),
     }
     for mark, value in marks.items():
         text = text.replace(mark, value)
@@ -69,21 +68,21 @@ def way(
     told: str = "",
     before: str = "",
     step: str = "",
-    data: Data | None = None,
+    data: Mapping[str, str] | None = None,
     outputs: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Defect:
     """A work spoiled by any of these: checks instead of or beside its own, a sentence of the
     instruction, a step before or after its solution, data, outputs, and fields of the work.
+    `data` are further files below `/app/data`.
     """
 
     def spoil(work: Work, rng: Random) -> Work:
         path, right = next(iter(work.outputs.items()))
-        files = data(right.decode()) if data else {}
         results = {f"{OUT}/{name}": text.encode() for name, text in (outputs or {}).items()}
         made = replace(
             separate(work),
-            data={**work.data, **{p: _filled(t, work).encode() for p, t in files.items()}},
+            data={**work.data, **{p: _filled(t, work).encode() for p, t in (data or {}).items()}},
             outputs={**work.outputs, **results},
             more_checks=f"\n\n{_filled(more, work).strip()}\n" if more else "",
             **changes,

@@ -151,8 +151,9 @@ def variants_of(bundle: Bundle, oracle: TrialResult, nop: TrialResult) -> list[V
         ("the same tables, all fields quoted", _quoted, False),
         ("the same rows in another order", lambda f: _turned_rows(bundle, f), True),
     )
+    free_to_change = _unmentioned(made, oracle.state)
     for label, rewrite, is_sure in rewritings:
-        state = _rewritten(oracle.state, _unmentioned(made, oracle.state), rewrite)
+        state = _rewritten(oracle.state, free_to_change, rewrite)
         if state is not None:
             found.append(Variant(label, state_spec(bundle, state), is_sure))
     return found
@@ -242,7 +243,8 @@ def _indented(file: SandboxFile) -> bytes | None:
 
 
 def _turned_rows(bundle: Bundle, file: SandboxFile) -> bytes | None:
-    return row_order.turned(file) if row_order.is_open(bundle, file) else None
+    turned = row_order.turned(file)
+    return turned if turned is not None and row_order.is_open(bundle, file) else None
 
 
 def _turned(value: object) -> object:

@@ -124,9 +124,11 @@ def inconclusive(
     return answer(gate, GateStatus.INCONCLUSIVE, reason, evidence, **figures)
 
 
-def not_applicable(gate: str, reason: str) -> GateResult:
+def not_applicable(
+    gate: str, reason: str, evidence: Sequence[Evidence] = (), **figures: float
+) -> GateResult:
     """The question does not arise here."""
-    return answer(gate, GateStatus.NOT_APPLICABLE, reason)
+    return answer(gate, GateStatus.NOT_APPLICABLE, reason, evidence, **figures)
 
 
 def machinery_fault(results: Iterable[TrialResult]) -> str | None:

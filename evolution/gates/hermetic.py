@@ -32,7 +32,7 @@ from evolution.gates.programs import (
     needs_root,
     switches_user,
 )
-from evolution.gates.surroundings import UMASK, Change, changes_of, has_user, leaves_modes_open
+from evolution.gates.surroundings import UMASK, Change, changes_of, is_root, leaves_modes_open
 from sandbox.contracts import (
     SandboxFile,
     SolverEnd,
@@ -57,7 +57,6 @@ class Found:
     def __init__(self) -> None:
         self.evidence: list[Evidence] = []
         self.broken: list[str] = []
-        self.notes: list[str] = []
         self.late: list[str] = []
         self.unknown: list[str] = []
         self.not_tried: list[str] = []
@@ -92,8 +91,7 @@ def judge(place: Found, day: Found, changes: int, soft: frozenset[str]) -> GateR
     """The gate's answer from both parts; what `soft` changes break is reported only."""
     evidence = [*place.evidence, *day.evidence]
     hard = [name for name in (*place.broken, *day.broken, *place.late) if name not in soft]
-    notes = [*place.notes, *day.notes]
-    notes += [f"fails with {name}" for name in place.broken if name in soft]
+    notes = [f"fails with {name}" for name in place.broken if name in soft]
     not_tried = [*place.not_tried, *day.not_tried]
     notes += [f"not tried: {change}" for change in not_tried]
     figures = {
@@ -128,9 +126,7 @@ def _elsewhere(spec: TrialSpec, changes: dict[str, Change]) -> Trials:
     return found
 
 
-def _each_alone(
-    spec: TrialSpec, changes: dict[str, Change], found: Found
-) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
+def _each_alone(spec: TrialSpec, changes: dict[str, Change], found: Found) -> Rounds:
     """Find the changes that break it, each seen twice."""
     suspects = list(changes)
     last: dict[str, TrialResult] = {}
@@ -157,9 +153,7 @@ def _each_alone(
         found.unknown.append("fails with everything changed at once, and with no change alone")
 
 
-def _too_slow(
-    spec: TrialSpec, names: list[str], found: Found
-) -> Generator[tuple[Ask, ...], tuple[TrialResult, ...], None]:
+def _too_slow(spec: TrialSpec, names: list[str], found: Found) -> Rounds:
     """Whether these changes made it run out of time, or this machine did: it runs once as it is."""
     ask = Ask(spec, "elsewhere:nothing", AS_IT_IS)
     (result,) = yield (ask,)
@@ -191,7 +185,7 @@ def _cannot_be_another(bundle: Bundle, spec: TrialSpec, folder: str) -> str:
     """Why it would say nothing to run as somebody else; empty where it does."""
     programs = _programs(bundle)
     user = spec.solver.user if folder == "solution" else spec.verifier.user
-    if user not in (None, "root", "0") or has_user(bundle):
+    if not is_root(bundle, user):
         return "they run as somebody of their own"
     if _ROOT.search(bundle.displayed_instruction):
         return "the instruction speaks of root"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -105,5 +104,5 @@ def _is_of_inputs(bundle: Bundle, file: SandboxFile) -> bool:
 
 def _documents(bundle: Bundle) -> Iterable[str]:
     for file in bundle.folder("environment"):
-        if _DOCUMENT.search(posixpath.join("/", file.path)) and file.link is None:
+        if _DOCUMENT.search(file.path) and file.link is None:
             yield file.data[:65536].decode("utf-8", "replace")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from evolution import execution
 from evolution.bundle import Bundle
+from evolution.composition import covers
 from evolution.difficulty.extraction import trace_skills
 from evolution.directions import Direction, Effect
 from sandbox.contracts import Trace, TrialResult
@@ -96,7 +97,7 @@ def complaint(before: Run, after: Run, direction: Direction, effect: Effect) -> 
     begun = sorted((after.read & before.written) - before.read)
     if added and effect is not Effect.BUDGET:
         places = before.places
-        elsewhere = [path for path in added if places and not _is_below(path, places)]
+        elsewhere = [path for path in added if places and not covers(places, path)]
         if begun or elsewhere:
             told = f"reads {begun[0]} and leaves {added[0]}" if begun else ""
             told = told or f"delivers {elsewhere[0]}, where nothing had to be left before"
@@ -121,10 +122,6 @@ def _remade(before: Run, after: Run) -> list[str]:
     gone = {_base(path) for path in old.keys() - new.keys()}
     written = (after.written & before.read) - before.written
     return sorted(path for path in written if _base(path) in gone)
-
-
-def _is_below(path: str, places: tuple[str, ...]) -> bool:
-    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 def _base(path: str) -> str:

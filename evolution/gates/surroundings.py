@@ -30,16 +30,15 @@ _MODES = re.compile(
 """Words by which an instruction says something about modes of files."""
 
 
-def has_user(bundle: Bundle) -> bool:
-    """Whether the image has a user of its own."""
-    return _USER.search(_dockerfile(bundle)) is not None
+def is_root(bundle: Bundle, user: str | None) -> bool:
+    """Whether this user of a trial, None for the image's, is root, and the image has no other."""
+    return user in (None, "root", "0") and _USER.search(_dockerfile(bundle)) is None
 
 
 def changes_of(bundle: Bundle, spec: TrialSpec) -> dict[str, Change]:
     """The changes that are fair here, by name; what the bundle sets itself is left as it is."""
     own = {name.upper() for name in _SETS.findall(_dockerfile(bundle))}
     own |= {name for name, _ in (*spec.image.env, *spec.solver.env, *spec.verifier.env)}
-    is_root = spec.solver.user in (None, "root", "0") and not has_user(bundle)
     changes: dict[str, Change] = {}
     if "TZ" not in own:
         changes["another time zone"] = lambda s: _with_env(s, TZ="RKT-13:45")
@@ -50,9 +49,9 @@ def changes_of(bundle: Bundle, spec: TrialSpec) -> dict[str, Change]:
     if "HOSTNAME" not in own:
         changes["another host name"] = lambda s: replace(s, host_name=HOST)
     changes["another number of CPUs"] = _other_cpus
-    if is_root:
+    if is_root(bundle, spec.solver.user):
         changes["another order in folders"] = listed_otherwise
-    if spec.verifier.user in (None, "root", "0") and not has_user(bundle):
+    if is_root(bundle, spec.verifier.user):
         changes[UMASK] = _other_umask
     if spec.network.mode is not NetworkMode.NO_NETWORK:
         changes["no network"] = lambda s: replace(s, network=NetworkPolicy())
@@ -71,14 +70,16 @@ def _dockerfile(bundle: Bundle) -> str:
 
 
 def _with_env(spec: TrialSpec, **values: str) -> TrialSpec:
-    def merged(env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted({**dict(env), **values}.items()))
+    verifier = replace(spec.verifier, env=_merged(spec.verifier.env, values))
+    return replace(_with_solver_env(spec, **values), verifier=verifier)
 
-    return replace(
-        spec,
-        solver=replace(spec.solver, env=merged(spec.solver.env)),
-        verifier=replace(spec.verifier, env=merged(spec.verifier.env)),
-    )
+
+def _with_solver_env(spec: TrialSpec, **values: str) -> TrialSpec:
+    return replace(spec, solver=replace(spec.solver, env=_merged(spec.solver.env, values)))
+
+
+def _merged(env: tuple[tuple[str, str], ...], more: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({**dict(env), **more}.items()))
 
 
 def _other_cpus(spec: TrialSpec) -> TrialSpec:
@@ -87,8 +88,7 @@ def _other_cpus(spec: TrialSpec) -> TrialSpec:
     spec = replace(spec, limits=replace(spec.limits, cpus=cpus))
     if not spec.verifier.is_separate:
         return spec
-    env = {**dict(spec.solver.env), "OMP_NUM_THREADS": CPUS, "PYTHON_CPU_COUNT": CPUS}
-    return replace(spec, solver=replace(spec.solver, env=tuple(sorted(env.items()))))
+    return _with_solver_env(spec, OMP_NUM_THREADS=CPUS, PYTHON_CPU_COUNT=CPUS)
 
 
 def _other_umask(spec: TrialSpec) -> TrialSpec:

@@ -12,7 +12,7 @@ _VERSIONS = {
     "demand": 3,
     "exploits": 6,
     "hermetic": 7,
-    "mutants": 5,
+    "mutants": 6,
     "novel": 3,
     "oracle": 3,
     "parent_solution": 3,

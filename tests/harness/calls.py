@@ -11,12 +11,10 @@ from evolution.agents.answers import Review
 from evolution.agents.asking import GaveUp, Question, ask
 from evolution.agents.trimming import Bounds
 from evolution.llm.calls import ModelUnavailable, Role
-from evolution.llm.endpoints import parse_models
 from evolution.llm.gateway import Gateway
-from evolution.llm.lines import Lines
 from evolution.llm.replay import CallMemory
 from evolution.prompts import prompt
-from tests.harness.lineages import KEY, endpoint
+from tests.harness.lineages import KEY, endpoint, gateway_to
 from tests.harness.server import Fault, FaultPlan, ModelServer
 from tests.harness.server.models.parts import answer
 
@@ -88,12 +86,9 @@ class Calls:
 
     def _asked(self, server: ModelServer, log: CallMemory) -> list[Review | GaveUp]:
         """All stages, some at once."""
-        lines = Lines({"HARNESS_KEY": KEY})
-        table = parse_models(endpoint(server.url, "reviewer", OPTIONS))
-        with Gateway(table, log, lines) as gateway, ThreadPoolExecutor(4) as pool:
-            given = list(pool.map(lambda number: _stage(gateway, number), range(self.stages)))
-        lines.close()
-        return given
+        models = endpoint(server.url, "reviewer", OPTIONS)
+        with gateway_to(models, log) as gateway, ThreadPoolExecutor(4) as pool:
+            return list(pool.map(lambda number: _stage(gateway, number), range(self.stages)))
 
 
 def _stage(gateway: Gateway, number: int) -> Review | GaveUp:

@@ -19,6 +19,7 @@ from tests.harness.server.models.competent import Competent
 from tests.harness.server.models.sloppy import Sloppy
 from tests.harness.server.models.ways import Way
 from webapp.models import Environment, Event, EvolutionRun, EvolutionStep, GateRecord
+from webapp.selectors.lineages import ancestry
 from webapp.services.environments import load_subject
 
 
@@ -72,7 +73,7 @@ def fallbacks(step: EvolutionStep, script: Competent) -> int:
     order = direction_order(subject, StepConfig(seed=step.seed))
     if isinstance(script, NOTHING):
         return len(order)
-    taken = _lineage(step.parent)
+    taken = {_way(one) for one in ancestry(step.parent)}
     for number, direction in enumerate(order):
         ways = [way for way in script.known(direction) if way.name not in taken]
         if any(_leads_somewhere(way, subject, script) for way in ways):
@@ -89,16 +90,6 @@ def _flaws(child: Environment, script: Competent) -> tuple[str, ...]:
 
 def _leads_somewhere(way: Way, subject: Subject, script: Competent) -> bool:
     return not isinstance(script.workshop.child(base_of(subject), way.name), str)
-
-
-def _lineage(environment: Environment) -> frozenset[str]:
-    """The ways that were gone to this environment."""
-    names = set()
-    here: Environment | None = environment
-    while here is not None:
-        names.add(_way(here))
-        here = here.parent
-    return frozenset(names)
 
 
 def _way(environment: Environment) -> str:

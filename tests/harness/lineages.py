@@ -12,7 +12,7 @@ from evolution.authors.llm import LlmAuthor
 from evolution.contracts import StepConfig, StepResult, Subject
 from evolution.directions import Direction
 from evolution.engine import evolve_step
-from evolution.llm.calls import SANDBOX, CallRecord
+from evolution.llm.calls import SANDBOX, CallLog, CallRecord
 from evolution.llm.endpoints import parse_models
 from evolution.llm.gateway import Gateway
 from evolution.llm.lines import Lines
@@ -24,6 +24,17 @@ from tests.evolution.agents.conftest import RunnersBench
 KEY = "sk-canary-91c44e7ab0d2"
 """The key that is sent to the server, and must be found nowhere else."""
 QUICK = StepConfig(seed=0, oracle_runs=1, nop_runs=1, mutant_count=12)
+
+
+@contextmanager
+def gateway_to(models: str, log: CallLog, *, is_replay: bool = False) -> Iterator[Gateway]:
+    """A gateway to these models (the text of RATCHET_MODELS), with connections of its own."""
+    lines = Lines({"HARNESS_KEY": KEY})
+    try:
+        with Gateway(parse_models(models), log, lines, is_replay=is_replay) as gateway:
+            yield gateway
+    finally:
+        lines.close()
 
 
 @dataclass
@@ -39,14 +50,9 @@ class House:
     @contextmanager
     def author(self) -> Iterator[LlmAuthor]:
         """An author with a gateway of its own."""
-        lines = Lines({"HARNESS_KEY": KEY})
-        table = parse_models(self.models)
-        try:
-            with Gateway(table, self.log, lines, is_replay=self.is_replay) as gateway:
-                bench = RunnersBench(self.runner)
-                yield LlmAuthor(Means(gateway, bench, self.runner, log=self.log))
-        finally:
-            lines.close()
+        with gateway_to(self.models, self.log, is_replay=self.is_replay) as gateway:
+            bench = RunnersBench(self.runner)
+            yield LlmAuthor(Means(gateway, bench, self.runner, log=self.log))
 
     def step(
         self, subject: Subject, config: StepConfig, journal: MemoryJournal | None = None
@@ -57,17 +63,17 @@ class House:
 
     def breed(
         self, seed: Subject, generations: int, run_seed: int, config: StepConfig = QUICK
-    ) -> list[StepResult]:
-        """A lineage with one child per generation, by the seeds that a run's steps have."""
-        subject, steps = seed, []
+    ) -> list[str]:
+        """The digests of a lineage's children, one each generation, by the seeds that runs give."""
+        subject, digests = seed, []
         for generation in range(1, generations + 1):
             chosen = replace(config, seed=step_seed(run_seed, subject, generation))
-            steps.append(self.step(subject, chosen))
-            accepted = steps[-1].accepted
-            if accepted is None:
+            step = self.step(subject, chosen)
+            if step.accepted is None:
                 break
-            subject = child_subject(subject, steps[-1])
-        return steps
+            subject = child_subject(subject, step)
+            digests.append(subject.bundle.digest)
+        return digests
 
     @property
     def calls(self) -> list[CallRecord]:

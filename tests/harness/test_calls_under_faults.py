@@ -7,12 +7,9 @@ import pytest
 from evolution.agents.answers import Review
 from evolution.agents.asking import GaveUp, ask
 from evolution.llm.calls import CallOutcome
-from evolution.llm.endpoints import parse_models
-from evolution.llm.gateway import Gateway
-from evolution.llm.lines import Lines
 from evolution.llm.replay import CallMemory
 from tests.harness.calls import BOUNDS, Calls, question
-from tests.harness.lineages import KEY, endpoint
+from tests.harness.lineages import endpoint, gateway_to
 from tests.harness.server import Fault, FaultPlan, ModelServer
 from tests.harness.server.faults import SLUGGISH
 from tests.harness.server.models.parts import answer
@@ -46,12 +43,10 @@ def test_no_stage_is_lost_and_none_is_done_twice() -> None:
 def test_every_fault_has_a_name_on_record(fault: Fault, stream: str) -> None:
     script = {"reviewer": lambda asked: answer(asked, accepted=True)}
     with ModelServer(script, faults=FaultPlan(at={1: fault})) as server:
-        lines, log = Lines({"HARNESS_KEY": KEY}), CallMemory()
+        log = CallMemory()
         limits = f"timeout={1 if fault in SLUGGISH else 30} stream={stream}"
-        table = parse_models(endpoint(server.url, "reviewer", f"attempts=6 {limits}"))
-        with Gateway(table, log, lines) as gateway:
+        with gateway_to(endpoint(server.url, "reviewer", f"attempts=6 {limits}"), log) as gateway:
             given = ask(gateway, question("stage"), BOUNDS)
-        lines.close()
     if fault is Fault.REFUSAL:
         assert isinstance(given, GaveUp), "who refuses is not pressed"
     else:

@@ -7,8 +7,11 @@ namespace of its own, in which that folder holds the interpreter and nothing els
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox.warden import kernel
@@ -48,6 +51,19 @@ def _become_ordinary() -> None:
     os.setgroups([])
     os.setresgid(USER_ID, USER_ID, USER_ID)
     os.setresuid(USER_ID, USER_ID, USER_ID)
+
+
+@contextmanager
+def home_of_ordinary_user() -> Iterator[Path]:
+    """An empty folder that the ordinary user owns and can reach, removed at the end."""
+    home = Path("/tmp") / f"ratchet-ordinary-{os.getpid()}"
+    home.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        os.chown(home, USER_ID, USER_ID)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home)
 
 
 def run_as_ordinary_user(

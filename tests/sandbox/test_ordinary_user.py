@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from pathlib import Path
 
 import pytest
 
 from tests.sandbox import conformance, escape_cases, limit_cases
 from tests.sandbox.kinds import Check
-from tests.sandbox.ordinary_user import USER_ID, run_as_ordinary_user
+from tests.sandbox.ordinary_user import home_of_ordinary_user, run_as_ordinary_user
 
 _ALL = """
 import json, pathlib, sys, traceback
@@ -51,14 +48,8 @@ _FIRST, *_MORE = _PARTS
 
 
 def _run(cases: str) -> dict[str, str]:
-    home = Path("/tmp") / f"ratchet-ordinary-{os.getpid()}"
-    home.mkdir(mode=0o755)
-    if os.geteuid() == 0:
-        os.chown(home, USER_ID, USER_ID)
-    try:
+    with home_of_ordinary_user() as home:
         done = run_as_ordinary_user(_ALL, str(home), cases, seconds=300.0)
-    finally:
-        shutil.rmtree(home)
     assert done.returncode == 0, done.stderr
     results: dict[str, str] = json.loads(done.stdout)
     return results

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.sandbox.ordinary_user import USER_ID, run_as_ordinary_user
+from tests.sandbox.ordinary_user import home_of_ordinary_user, run_as_ordinary_user
 
 _TRIALS = """
 import json, pathlib, sys
@@ -35,14 +32,8 @@ print(json.dumps(outcomes))
 @pytest.mark.slow
 @pytest.mark.bubblewrap
 def test_reference_solutions_pass_and_doing_nothing_fails_where_only_root_exists() -> None:
-    home = Path("/tmp") / f"ratchet-seeds-{os.getpid()}"
-    home.mkdir(mode=0o755)
-    if os.geteuid() == 0:
-        os.chown(home, USER_ID, USER_ID)
-    try:
+    with home_of_ordinary_user() as home:
         done = run_as_ordinary_user(_TRIALS, str(home), seconds=300.0)
-    finally:
-        shutil.rmtree(home)
     assert done.returncode == 0, done.stderr
     outcomes: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     assert len(outcomes) == 22

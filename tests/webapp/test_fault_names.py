@@ -7,22 +7,16 @@ import html
 import pytest
 from django.test import Client
 
-from evolution.agents.answers import Review
-from evolution.agents.asking import Question, ask
-from evolution.agents.trimming import Bounds
-from evolution.llm.calls import CallOutcome, Role
-from evolution.llm.endpoints import parse_models
-from evolution.llm.gateway import Gateway
-from evolution.llm.lines import Lines
-from evolution.prompts import prompt
-from tests.harness.lineages import KEY, endpoint
+from evolution.agents.asking import ask
+from evolution.llm.calls import CallOutcome
+from tests.harness.calls import BOUNDS, question
+from tests.harness.lineages import endpoint, gateway_to
 from tests.harness.server import Fault, FaultPlan, ModelServer
 from tests.harness.server.faults import SLUGGISH
 from tests.harness.server.models.parts import answer
 from tests.webapp.rows import make_child, make_seed, make_user
 from webapp.adapters.calls import DatabaseCallLog
-from webapp.models import Environment, ModelCall
-from webapp.models import Role as Rank
+from webapp.models import Environment, ModelCall, Role
 from webapp.services.calls import Place
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,17 +51,12 @@ def suffer(fault: Fault, child: Environment) -> ModelCall:
     assert child.step is not None
     place = Place(run=child.run, step=child.step)
     script = {"reviewer": lambda asked: answer(asked, accepted=True)}
-    lines = Lines({"HARNESS_KEY": KEY})
     timeout = 1 if fault in SLUGGISH else 30
     with ModelServer(script, faults=FaultPlan(at={1: fault})) as server:
-        table = parse_models(endpoint(server.url, "reviewer", f"timeout={timeout}"))
-        with DatabaseCallLog(place) as log, Gateway(table, log, lines) as gateway:
-            question = Question(
-                Role.PLAN_REVIEWER, "stage", prompt("plan_reviewer"), "## The plan", Review
-            )
-            ask(gateway, question, Bounds())
+        models = endpoint(server.url, "reviewer", f"timeout={timeout}")
+        with DatabaseCallLog(place) as log, gateway_to(models, log) as gateway:
+            ask(gateway, question("stage"), BOUNDS)
             log.give_to(child)
-    lines.close()
     first = ModelCall.objects.order_by("pk").first()
     assert first is not None
     return first
@@ -77,7 +66,7 @@ def suffer(fault: Fault, child: Environment) -> ModelCall:
 def test_every_fault_is_named_on_both_pages(fault: Fault, client: Client) -> None:
     child = make_child(make_seed())
     call = suffer(fault, child)
-    client.force_login(make_user("ana", Rank.VIEWER))
+    client.force_login(make_user("ana", Role.VIEWER))
     for url in (
         f"/environments/{child.pk}/making/",
         f"/runs/{child.run_id}/calls/?outcome=faults",
@@ -99,5 +88,5 @@ def test_an_answer_in_form_has_no_fault(client: Client) -> None:
     suffer(Fault.EMPTY, child)
     good = ModelCall.objects.get(outcome=CallOutcome.ANSWERED)
     assert good.reason == ""
-    client.force_login(make_user("ana", Rank.VIEWER))
+    client.force_login(make_user("ana", Role.VIEWER))
     assert f"calls/{good.pk}/" not in client.get(f"/runs/{child.run_id}/calls/?outcome=faults").text

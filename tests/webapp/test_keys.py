@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.house.processes import naming
 from webapp.embedded.child import calls_models
 from webapp.embedded.supervisor import worker_parts
 
@@ -56,19 +56,7 @@ def test_the_keeper_of_the_database_holds_no_key(
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        ours = _environments_naming(str(home))
+        ours = naming(f"RATCHET_HOME={home}\0")
         assert len(ours) > 1, "the keeper runs"
-        assert [pid for pid, seen in ours.items() if KEY in seen] == [process.pid]
+        assert ours.keys() & naming(KEY).keys() == {process.pid}
         process.communicate("\n", timeout=60)
-
-
-def _environments_naming(home: str) -> dict[int, str]:
-    """The environments of the processes that were started for this home, by process id."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                seen = (entry / "environ").read_bytes().decode(errors="replace")
-                if f"RATCHET_HOME={home}\0" in seen:
-                    found[int(entry.name)] = seen
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evolution.agents.asking import GaveUp
 from evolution.agents.cold_start import write_solution
 from evolution.agents.means import Means
-from evolution.agents.triage import triage
+from evolution.agents.triage import MOST_TRIALS, triage
 from evolution.contracts import StepConfig
 from evolution.memory import MemoryLog
 from webapp.models import Errand, ErrandKind
@@ -39,7 +39,8 @@ def _solve(errand: Errand, means: Means) -> Done:
 def _triage(errand: Errand, means: Means) -> Done:
     environment = errand.environment
     place = f"triage/{environment.digest[:12]}/{errand.number}"
-    found = triage(means, place, load_bundle(environment), told_attempts(environment))
+    told = told_attempts(environment, MOST_TRIALS)
+    found = triage(means, place, load_bundle(environment), told)
     if isinstance(found, GaveUp):
         return Done(f"nobody could tell: {found.reason}")
     return Done(f"{found.kind.replace('_', ' ')}: {found.reason}", answer=found.model_dump())

@@ -31,7 +31,7 @@ STOPS = (
 
 def work_on_errand(errand_id: int, carry_out: Callable[[Errand], Done], worker: str) -> bool:
     """Carry out one errand; False when it is not ours to do (taken, done, gone)."""
-    errand = Errand.objects.select_related("environment").filter(pk=errand_id).first()
+    errand = Errand.objects.filter(pk=errand_id).first()
     if errand is None or not leases.claim(errand):
         return False
     logger.debug("%s works on errand %s", worker, errand.pk)

@@ -7,20 +7,29 @@ from django import forms
 from evolution.directions import Direction, Effort
 from evolution.llm.budget import Limits
 from webapp.models import Lineage
+from webapp.services.errors import InvalidInput
+
+
+def _usd(what: str) -> forms.FloatField:
+    return forms.FloatField(required=False, min_value=0.0001, max_value=1e6, label=f"{what} in USD")
+
+
+def _tokens(what: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        required=False, min_value=1, max_value=2**53, label=f"{what} in tokens"
+    )
+
+
+def _seconds(what: str) -> forms.FloatField:
+    return forms.FloatField(required=False, min_value=1, max_value=1e8, label=f"{what} in seconds")
 
 
 class BudgetForm(forms.Form):
     """What a run's models may take together; a field left empty limits nothing."""
 
-    budget_usd = forms.FloatField(
-        required=False, min_value=0.0001, max_value=1e6, label="Budget in USD"
-    )
-    budget_tokens = forms.IntegerField(
-        required=False, min_value=1, max_value=2**53, label="Budget in tokens"
-    )
-    budget_seconds = forms.FloatField(
-        required=False, min_value=1, max_value=1e8, label="Budget in seconds"
-    )
+    budget_usd = _usd("Budget")
+    budget_tokens = _tokens("Budget")
+    budget_seconds = _seconds("Budget")
 
     @property
     def budget(self) -> Limits:
@@ -28,19 +37,20 @@ class BudgetForm(forms.Form):
         said = self.cleaned_data
         return Limits(said["budget_usd"], said["budget_tokens"], said["budget_seconds"])
 
+    def given(self) -> Limits:
+        """The limits that were given. Raises InvalidInput, naming the first field that is wrong."""
+        if not self.is_valid():
+            field, lines = next(iter(self.errors.items()))
+            raise InvalidInput(f"{self.fields[field].label}: {lines[0]}", field)
+        return self.budget
+
 
 class RunForm(BudgetForm):
     """What a run evolves, how far, how wide, and from which seed of randomness."""
 
-    step_usd = forms.FloatField(
-        required=False, min_value=0.0001, max_value=1e6, label="Each step in USD"
-    )
-    step_tokens = forms.IntegerField(
-        required=False, min_value=1, max_value=2**53, label="Each step in tokens"
-    )
-    step_seconds = forms.FloatField(
-        required=False, min_value=1, max_value=1e8, label="Each step in seconds"
-    )
+    step_usd = _usd("Each step")
+    step_tokens = _tokens("Each step")
+    step_seconds = _seconds("Each step")
 
     name = forms.CharField(
         required=False, max_length=200, help_text="Left empty, a name is made from the figures."

@@ -30,13 +30,18 @@ class Row:
     error: str = ""
 
     @property
+    def child(self) -> Environment | None:
+        """What it led to, if anything."""
+        return self.errand.child if self.errand is not None else None
+
+    @property
     def said(self) -> str:
         """What came of it, in one line."""
         return self.error or (self.errand.said if self.errand is not None else "")
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        child = self.errand.child if self.errand is not None else None
+        child = self.child
         return {
             "environment": self.environment.pk,
             "said": self.said,
@@ -64,7 +69,7 @@ def errand_all(
         out.write(json.dumps({kind.value: [row.as_json() for row in rows]}))
     else:
         out.write(format_table(["id", "name", "child", "verdict", "what came of it"], _cells(rows)))
-    lacking = [row for row in rows if row.error or (kind is ErrandKind.SOLVE and not _child(row))]
+    lacking = [row for row in rows if row.error or (kind is ErrandKind.SOLVE and row.child is None)]
     if lacking:
         raise CommandError(f"{len(lacking)} of {len(rows)} came to nothing: {lacking[0].said}")
 
@@ -90,14 +95,10 @@ def _carried_out(environment: Environment, kind: ErrandKind, budget: Limits) -> 
     return Row(environment, errand, "" if is_done else errand.error or errand.status)
 
 
-def _child(row: Row) -> Environment | None:
-    return row.errand.child if row.errand is not None else None
-
-
 def _cells(rows: list[Row]) -> list[list[object]]:
     cells: list[list[object]] = []
     for row in rows:
-        child = _child(row)
+        child = row.child
         ends = (str(child.pk), child.verification) if child else ("–", "")
         cells.append([row.environment.pk, row.environment.name, *ends, row.said])
     return cells

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from sandbox.contracts import Outcome
+from evolution.gates.desk import MACHINERY
 from webapp import dispatch
 from webapp.lifecycle import RunStatus, TrialStatus, VerificationStatus
 from webapp.models import (
@@ -21,7 +21,7 @@ from webapp.models import (
     Trial,
     Verification,
 )
-from webapp.models.call import FINAL
+from webapp.models.call import LAST
 from webapp.services import transitions
 from webapp.services.errors import TransitionRefused
 
@@ -146,9 +146,8 @@ def _got_on(row: Leased) -> bool:
         calls = ModelCall.objects.none()
     else:
         trials = Trial.objects.filter(verification__environment__step=row)
-        calls = ModelCall.objects.filter(step=row, created_at__gt=begun, outcome__in=FINAL)
-    broken = [Outcome.INFRA_ERROR, Outcome.CANCELLED]
-    new = trials.filter(created_at__gt=begun).exclude(outcome__in=broken)
+        calls = ModelCall.objects.filter(LAST, step=row, created_at__gt=begun)
+    new = trials.filter(created_at__gt=begun).exclude(outcome__in=MACHINERY)
     return new.exists() or calls.exists()
 
 

@@ -14,8 +14,7 @@ from webapp.services.verifications import answered_by
 from webapp.store import load_packed
 
 MOST_REFERENCE = 3
-MOST_ATTEMPTS = 12
-"""How many attempts are shown, the newest first."""
+"""How many of those by its own solution are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +52,20 @@ def attempts_at(environment: Environment) -> Attempts:
     )
 
 
-def told_attempts(environment: Environment) -> list[tuple[str, str]]:
-    """Each attempt with who made it and how it ended, as a triage is told. Raises CorruptStore."""
+def told_attempts(environment: Environment, most: int) -> list[tuple[str, str]]:
+    """Up to `most` attempts with who made them and how they ended, as a triage is told.
+
+    Solvers' come the newest first. Raises CorruptStore.
+    """
     told = []
     for trial in _reference(environment)[:MOST_REFERENCE]:
         result = unpack_result(bytes(trial.record))
         lines = (say(result), last_lines(result.solver_output), last_lines(result.verifier_output))
         told.append(("its own reference solution", "\n".join(filter(None, lines))))
-    for row in _measured(environment).select_related("solver").order_by("-pk")[:MOST_ATTEMPTS]:
+    for row in _measured(environment).select_related("solver").order_by("-pk")[:most]:
         output = load_packed(row.output_digest) if row.output_digest else b""
         told.append((row.solver.name, f"{_ended(row)}\n{last_lines(output)}".strip()))
-    return told[:MOST_ATTEMPTS]
+    return told[:most]
 
 
 def _ended(row: MeasuredTrial) -> str:

@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
-from evolution.llm.budget import Limits
 from evolution.llm.endpoints import ModelConfigError
 from webapp.forms.run import BudgetForm
 from webapp.http import Request, allow, answer
@@ -36,7 +35,7 @@ class Panel:
 
 def panels_of(environment: Environment) -> dict[str, Any]:
     """What the page shows of errands: those that were asked, and those that can be."""
-    rows = environment.errands.select_related("child", "created_by").order_by("pk")
+    rows = environment.errands.select_related("child").order_by("pk")
     newest = {ErrandKind(row.kind): row for row in rows}
     found = [_panel(environment, kind, newest.get(kind)) for kind in ErrandKind]
     return {
@@ -72,7 +71,7 @@ def errand_ask(request: Request, pk: int, kind: str) -> HttpResponse:
     asked = ErrandKind(kind)
     try:
         if asked.asks_a_model:
-            budget = _budget(BudgetForm(request.POST))
+            budget = BudgetForm(request.POST).given()
             check_errand(asked, budget)
             errands.ask_errand(shown, asked, budget, request.user)
         else:
@@ -80,11 +79,3 @@ def errand_ask(request: Request, pk: int, kind: str) -> HttpResponse:
     except (InvalidInput, ModelConfigError) as error:
         messages.error(request, str(error))
     return redirect("environment_gates", pk=pk)
-
-
-def _budget(form: BudgetForm) -> Limits:
-    """What a form allows. Raises InvalidInput, naming the first field that is wrong."""
-    if not form.is_valid():
-        field, lines = next(iter(form.errors.items()))
-        raise InvalidInput(f"{form.fields[field].label}: {lines[0]}", field)
-    return form.budget

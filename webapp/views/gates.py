@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -13,7 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from evolution.gates.policy import TABLE, Depth
-from webapp.http import Request, allow, answer, attachment
+from webapp.http import Request, allow, answer, attachment, wants_fragment
 from webapp.models import Environment, Role, Verification
 from webapp.models.trial import ALL_GATES
 from webapp.presentation.damage import Damage, damage_of
@@ -41,26 +42,29 @@ def gates(request: Request, pk: int) -> HttpResponseBase:
     """What every gate said, with its evidence; while one is under way, how far it is."""
     shown = detail.get_environment(pk)
     rows = matrix.list_verifications(shown)
+    newest = rows[0] if rows else None
+    context = frame(shown, "gates") | {
+        "newest": newest,
+        "answered": matrix.answered_of(shown, newest) if newest else None,
+    }
+    if not wants_fragment(request):  # which is asked for every two seconds, and shows no gate
+        context |= panels_of(shown) | _matrix(request, shown, rows)
+    return answer(request, "webapp/environment_gates.html", context, fragment="progress")
+
+
+def _matrix(request: Request, shown: Environment, rows: Sequence[Verification]) -> dict[str, Any]:
     verification = matrix.choose_verification(shown, rows, request.GET.get("v", ""))
     beside = matrix.choose_beside(shown, rows, verification, request.GET.get("beside", ""))
     found = matrix.matrix_of(shown, verification, beside) if verification else ()
-    newest = rows[0] if rows else None
-    context = (
-        frame(shown, "gates")
-        | panels_of(shown)
-        | {
-            "verifications": rows,
-            "verification": verification,
-            "beside": beside,
-            "gates": shown_gates(found),
-            "moved": [row for row in found if row.change],
-            "stale": sum(bool(row.view and row.view.is_stale) for row in found),
-            "newest": newest,
-            "answered": matrix.answered_of(shown, newest) if newest else None,
-            "all_gates": ALL_GATES,
-        }
-    )
-    return answer(request, "webapp/environment_gates.html", context, fragment="progress")
+    return {
+        "verifications": rows,
+        "verification": verification,
+        "beside": beside,
+        "gates": shown_gates(found),
+        "moved": [row for row in found if row.change],
+        "stale": sum(bool(row.view and row.view.is_stale) for row in found),
+        "all_gates": ALL_GATES,
+    }
 
 
 def shown_gates(rows: Iterable[MatrixRow]) -> tuple[ShownGate, ...]:

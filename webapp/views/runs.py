@@ -57,8 +57,7 @@ def run_new(request: Request) -> HttpResponseBase:
     is_refused = request.method == "POST" and not form.is_valid()
     context: dict[str, Any] = {"form": form}
     if found is not None and not is_refused:
-        hints = (found.lacking, found.shortfall(form.budget))
-        context |= {"forecast": found, "hints": [line for line in hints if line]}
+        context |= {"forecast": found, "hints": found.hints(form.budget)}
     return answer(request, "webapp/run_new.html", context, status=422 if is_refused else 200)
 
 
@@ -157,11 +156,8 @@ def _resume(request: Request, pk: int) -> None:
     """Go on, with the budget that was given; a field that was not sent stays as it is."""
     shown = runs.get_run(pk)
     sent = any(name in request.POST for name in BudgetForm.base_fields)
-    form = BudgetForm(request.POST)
-    if sent and not form.is_valid():
-        field, errors = next(iter(form.errors.items()))
-        raise InvalidInput(f"{form.fields[field].label}: {errors[0]}", field)
-    run_services.resume_run(shown, request.user, form.budget if sent else None)
+    budget = BudgetForm(request.POST).given() if sent else None
+    run_services.resume_run(shown, request.user, budget)
 
 
 def _live(shown: EvolutionRun) -> dict[str, Any]:

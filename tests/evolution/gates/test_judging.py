@@ -309,6 +309,22 @@ def test_checks_that_notice_no_mutant_are_named() -> None:
     assert dict(answer.figures)["silent_checks"] == 1
 
 
+def few_judged(case: Case, *results: TrialResult) -> GateStatus:
+    """What is said of that many mutants, too few of them."""
+    tally = Tally(oracle_asks(case)[0].spec.verifier, (), {}, frozenset({"a"}))
+    mutant = Mutant("drop a line", "/app/out/x", "", state=())
+    tally.judged.extend((mutant, f"{number}", result) for number, result in enumerate(results))
+    return mutants.judge(case, tally, []).status
+
+
+def test_a_small_result_is_the_fault_of_what_was_made_here_only() -> None:
+    ours = candidate(toy_subject(), toy_mutation(), CONFIG)
+    theirs = Case(toy_subject(), CONFIG)
+    assert few_judged(theirs, failing("a"), failing("a")) is GateStatus.NOT_APPLICABLE
+    assert few_judged(theirs, failing("a"), PASSING) is GateStatus.FAILED
+    assert few_judged(ours, failing("a"), failing("a")) is GateStatus.FAILED
+
+
 def test_damage_to_delivered_program_text_that_nobody_notices_is_counted_apart() -> None:
     case = Case(toy_subject(), replace(CONFIG, mutant_count=4))
     verifier = oracle_asks(case)[0].spec.verifier

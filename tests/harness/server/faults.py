@@ -60,6 +60,8 @@ OF_THE_MODEL = frozenset(
 )
 SLUGGISH = frozenset({Fault.SLOW, Fault.HANG})
 """Faults that cost the caller its whole time-out."""
+BRISK = tuple(kind for kind in Fault if kind is not Fault.WRONG_MODEL and kind not in SLUGGISH)
+"""What whole runs are disturbed with: no time-outs, and no answers of another model."""
 
 
 @dataclass(frozen=True)

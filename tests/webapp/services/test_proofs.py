@@ -13,7 +13,7 @@ from evolution.contracts import Mutation, Plan, StepEnd, Subject, Verdict
 from evolution.directions import Direction
 from evolution.llm.calls import CallLog
 from evolution.ports import Author
-from tests.evolution.toy_world import MoreWords, ToyRunner, toy_bundle
+from tests.evolution.toy_world import MoreWords, ToyRunner
 from tests.webapp.rows import make_run
 from webapp.adapters import work
 from webapp.lifecycle import RunStatus, VerificationStatus
@@ -40,13 +40,9 @@ class Forgetful(ProceduralAuthor):
 
 
 @pytest.fixture
-def step() -> EvolutionStep:
+def step(toy_seed: Environment) -> EvolutionStep:
     """A step of a run over a verified seed."""
-    made, _ = environments.import_seed(toy_bundle(), name="toy", origin="tests")
-    verification = verifications.open_verification(made)
-    assert work.work_on_verification(verification.pk, lambda _: ToyRunner(), "tests")
-    made.refresh_from_db()
-    run = make_run(made, generations=1)
+    run = make_run(toy_seed, generations=1)
     run.directions = [Direction.LENGTH.value]
     run.save(update_fields=["directions"])
     runs.advance_run(run)

@@ -12,12 +12,12 @@ from evolution.contracts import GateStatus
 from evolution.directions import Direction
 from evolution.llm.calls import CallLog
 from evolution.ports import Author
-from tests.evolution.toy_world import MoreWords, ToyRunner, toy_bundle
+from tests.evolution.toy_world import MoreWords, ToyRunner
 from tests.webapp.rows import make_run
 from webapp.adapters import work
 from webapp.lifecycle import VerificationStatus
 from webapp.models import Environment, EvolutionRun, EvolutionStep, GateRecord
-from webapp.services import environments, runs, verifications
+from webapp.services import runs
 
 pytestmark = pytest.mark.django_db
 
@@ -25,16 +25,6 @@ pytestmark = pytest.mark.django_db
 @contextmanager
 def of_one_idea(_: EvolutionStep, __: CallLog) -> Iterator[Author]:
     yield ProceduralAuthor((MoreWords("word", Direction.LENGTH),))
-
-
-@pytest.fixture
-def seed() -> Environment:
-    """A verified seed."""
-    made, _ = environments.import_seed(toy_bundle(), name="toy", origin="tests")
-    verification = verifications.open_verification(made)
-    assert work.work_on_verification(verification.pk, lambda _: ToyRunner(), "tests")
-    made.refresh_from_db()
-    return made
 
 
 def worked(run: EvolutionRun, ordinal: int, number: int) -> EvolutionStep:
@@ -47,8 +37,8 @@ def worked(run: EvolutionRun, ordinal: int, number: int) -> EvolutionStep:
     return step
 
 
-def test_a_near_duplicate_of_a_sibling_is_refused_by_the_novel_gate(seed: Environment) -> None:
-    run = make_run(seed, generations=1, children=2)
+def test_a_near_duplicate_of_a_sibling_is_refused_by_the_novel_gate(toy_seed: Environment) -> None:
+    run = make_run(toy_seed, generations=1, children=2)
     first, second = worked(run, 0, 1), worked(run, 1, 2)
     assert first.child is not None
     assert second.child is None
@@ -60,8 +50,8 @@ def test_a_near_duplicate_of_a_sibling_is_refused_by_the_novel_gate(seed: Enviro
         assert first.child.short_digest in answer.reason
 
 
-def test_the_very_same_child_is_no_candidate_and_its_answers_stay(seed: Environment) -> None:
-    run = make_run(seed, generations=1, children=2)
+def test_the_very_same_child_is_no_candidate_and_its_answers_stay(toy_seed: Environment) -> None:
+    run = make_run(toy_seed, generations=1, children=2)
     first, second = worked(run, 0, 1), worked(run, 1, 1)
     assert first.child is not None
     assert second.child is None
@@ -70,16 +60,16 @@ def test_the_very_same_child_is_no_candidate_and_its_answers_stay(seed: Environm
     assert {answer.status for answer in answers} == {GateStatus.PASSED}
 
 
-def test_another_run_makes_the_same_child_again(seed: Environment) -> None:
-    first = worked(make_run(seed, generations=1), 0, 1)
-    again = worked(make_run(seed, generations=1), 0, 1)
+def test_another_run_makes_the_same_child_again(toy_seed: Environment) -> None:
+    first = worked(make_run(toy_seed, generations=1), 0, 1)
+    again = worked(make_run(toy_seed, generations=1), 0, 1)
     assert again.child == first.child is not None
 
 
-def test_what_one_run_refuses_keeps_the_answers_that_another_run_had(seed: Environment) -> None:
-    child = worked(make_run(seed, generations=1), 0, 1).child
+def test_what_one_run_refuses_keeps_the_answers_that_another_run_had(toy_seed: Environment) -> None:
+    child = worked(make_run(toy_seed, generations=1), 0, 1).child
     assert child is not None
-    run = make_run(seed, generations=1, children=2)
+    run = make_run(toy_seed, generations=1, children=2)
     assert worked(run, 0, 2).child is not None
     assert worked(run, 1, 1).child is None
     child.refresh_from_db()
