@@ -7,7 +7,8 @@ could not be tried, which proves nothing.
 `system` cheats change the place where the tests will run; `carried` ones lie in the outputs, which
 travel to a separate verifier. `CHEAT_OUTPUTS` lists the files that an honest solution leaves,
 `CHEAT_FOLDERS` the declared outputs, `CHEAT_ANSWERS` the data files of the tests, `CHEAT_INPUTS`
-the files that an honest solution reads and leaves as they are, one a line.
+the files that an honest solution reads and leaves as they are, `CHEAT_NAMED` other paths in the
+tests, one a line.
 """
 
 from __future__ import annotations
@@ -228,15 +229,26 @@ _HOSTILE_MAKE = "SHELL = /bin/bash\nX := $(shell {})\nall:\n\t@true\n".format(
 )
 
 
-def _hostile_programs() -> str:
-    """Each output as a program that is rewarded and ends its judges, in its own language."""
-    kinds = (("*akefile|*.mk", _HOSTILE_MAKE), ("*.py", _HOSTILE_PYTHON), ("*", _HOSTILE))
-    cases = "".join(
-        f"{names}) cat > \"$path\" <<'CHEAT'\n{text}CHEAT\n;;\n" for names, text in kinds
+_HOSTILE_KINDS = "".join(
+    f"{names}) cat > \"$path\" <<'CHEAT'\n{text}CHEAT\n;;\n"
+    for names, text in (
+        ("*akefile|*.mk", _HOSTILE_MAKE),
+        ("*.py", _HOSTILE_PYTHON),
+        ("*", _HOSTILE),
     )
-    return _each("CHEAT_OUTPUTS", f'\ncase $path in\n{cases}esac\nchmod 755 "$path"\n')
-
-
+)
+_AS_PROGRAM = f'\ncase $path in\n{_HOSTILE_KINDS}esac\nchmod 755 "$path"\n'
+"""A file becomes a program that is rewarded and ends its judges, in its own language."""
+_NAMED_PROGRAMS = f"""\
+some=
+while IFS= read -r path; do
+    [ -f "$path" ] && [ -w "$path" ] || continue
+    {_AS_PROGRAM.strip()}
+    some=yes
+done <<< "$CHEAT_NAMED"
+[ -n "$some" ] || impossible 'the tests name no file that is there'
+"""
+_SYSTEM.append(Cheat("files that the tests name are programs and attack", _NAMED_PROGRAMS))
 _IN_FOLDERS = "[ -n \"$CHEAT_FOLDERS\" ] || impossible 'there is no output folder'\n"
 
 
@@ -300,7 +312,7 @@ _CARRIED = [
     ),
     Cheat(
         "outputs that are programs and attack who runs them",
-        _hostile_programs(),
+        _each("CHEAT_OUTPUTS", _AS_PROGRAM),
     ),
     Cheat("every file of the output folders is empty", _IN_FOLDERS + _ALL_EMPTY),
     Cheat("honest work on inputs of one line", _EASIER, has_solution=True),

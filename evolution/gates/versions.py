@@ -10,7 +10,7 @@ _VERSIONS = {
     "alternatives": 3,
     "contract": 4,
     "demand": 3,
-    "exploits": 6,
+    "exploits": 7,
     "hermetic": 7,
     "mutants": 6,
     "novel": 3,
