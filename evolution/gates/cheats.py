@@ -36,7 +36,11 @@ _HEAD = f"""\
 set -eu
 planted() {{ echo {PLANTED}; exit 0; }}
 impossible() {{ echo "{IMPOSSIBLE}: $*"; exit {NOT_POSSIBLE}; }}
-put() {{ mkdir -p "$(dirname "$1")" 2>/dev/null && cat > "$1" 2>/dev/null; }}
+put() {{
+    local text folder="${{1%/*}}"; IFS= read -r -d '' text || true
+    {{ [ -d "$folder/" ] || mkdir -p "$folder/"; }} 2>/dev/null &&
+        {{ printf '%s' "$text" > "$1"; }} 2>/dev/null
+}}
 sites() {{
     for python in /usr/local/lib/python3.{{8..15}}; do
         echo "$python/dist-packages"; echo "$python/site-packages"
@@ -48,6 +52,7 @@ own_pytest() {{
     true
 }}
 """
+_GOES_ON = 'setsid "$BASH" -c'
 _AGAIN = "[ -d /logs/verifier ] && echo 1 > /logs/verifier/reward.txt"
 _REWARD = "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt"
 _TROJAN = f"""#!/bin/sh
@@ -106,7 +111,7 @@ def _each(paths: str, body: str) -> str:
 
 def _loop(body: str) -> str:
     """Something that goes on in the background, without a pause: whoever writes last wins."""
-    return f"setsid bash -c 'while :; do {body}; done' </dev/null >/dev/null 2>&1 &\n"
+    return f"{_GOES_ON} 'while :; do {body}; done' </dev/null >/dev/null 2>&1 &\n"
 
 
 def _conftests() -> list[Cheat]:
@@ -330,8 +335,10 @@ def command_of(cheat: Cheat) -> str:
 def all_at_once(cheats: tuple[Cheat, ...]) -> str:
     """A command that plants as many as it can, and names those that came to another end.
 
-    Each has a shell of its own, which stops where something fails.
+    Each has a shell of its own, which stops where something fails. What goes on in the background
+    comes last: it takes a whole CPU.
     """
+    cheats = tuple(sorted(cheats, key=lambda cheat: _GOES_ON in cheat.script))
     parts = "".join(
         f"(\nset -e\n{cheat.script}planted\n)\ntold $? {shlex.quote(cheat.name)}\n"
         for cheat in cheats
