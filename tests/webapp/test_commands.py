@@ -75,6 +75,24 @@ def test_what_is_not_there_is_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "evolve --solve 1 --queue",
+        "evolve --harden 1 --budget-usd 2",
+        "evolve --resume 1 --step-tokens 9",
+        "evolve --replay 1 --seed 4",
+        "measure 1 --triage --attempts 5",
+        "measure 1 --triage --sandbox docker",
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(line: str) -> None:
+    command, *words = line.split()
+    option = next(word for word in reversed(words) if word.startswith("--"))
+    with pytest.raises(CommandError, match=f"^{option} does not go with --"):
+        call_command(command, *words, stdout=StringIO(), stderr=StringIO())
+
+
 @pytest.mark.bubblewrap
 @pytest.mark.django_db(transaction=True)
 def test_an_environment_that_cannot_be_read_hides_no_verdict_of_another() -> None:

@@ -81,6 +81,16 @@ def given_budget(options: Mapping[str, Any]) -> Limits:
     return Limits(options["budget_usd"], options["budget_tokens"], options["budget_seconds"])
 
 
+def refuse_unheeded(options: Mapping[str, Any], unheeded: Mapping[str, Any], way: str) -> None:
+    """Say so rather than drop what was asked for: a CommandError for the first such option.
+
+    `unheeded`: the options that `way` does nothing with, and their defaults.
+    """
+    for name, default in unheeded.items():
+        if options[name] != default:
+            raise CommandError(f"--{name.replace('_', '-')} does not go with {way}")
+
+
 def find_environments(names: Sequence[str]) -> QuerySet[Environment]:
     """Environments by id, digest (first eight digits or more), or name, which means the seed.
 

@@ -13,7 +13,6 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import ptag
 
 from evolution.directions import Direction, Effort
-from evolution.llm.budget import Limits
 from evolution.llm.endpoints import ModelConfigError
 from webapp.forms.filters import read_key
 from webapp.forms.run import BudgetForm, RunForm
@@ -75,7 +74,6 @@ def _forecast(form: RunForm) -> Forecast | None:
 
 def _create(form: RunForm, user: User) -> EvolutionRun:
     said = form.cleaned_data
-    is_llm = said["author"] == run_services.LLM
     return run_services.create_run(
         lineages=list(said["lineages"]),
         name=said["name"],
@@ -85,8 +83,8 @@ def _create(form: RunForm, user: User) -> EvolutionRun:
         directions=[Direction(value) for value in said["directions"]],
         effort=Effort(said["effort"]),
         author=said["author"] or run_services.PROCEDURAL,
-        budget=form.budget if is_llm else Limits(),
-        step_budget=form.step_budget if is_llm else Limits(),
+        budget=form.budget,
+        step_budget=form.step_budget,
         user=user,
     )
 

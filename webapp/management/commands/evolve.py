@@ -26,6 +26,7 @@ from webapp.management.reporting import (
     find_environments,
     format_table,
     given_budget,
+    refuse_unheeded,
 )
 from webapp.models import ErrandKind, EvolutionRun, Lineage
 from webapp.selectors.summary import summarize_run
@@ -42,6 +43,14 @@ EXAMPLES = """examples:
   manage.py evolve --solve 12 --budget-usd 2         a child with the solution that it lacks
   manage.py evolve --replay 7                        again from its stored answers, without a model
 """
+_BUDGET = ("budget_usd", "budget_tokens", "budget_seconds")
+_OF_A_RUN = (
+    *("seeds", "seed", "generations", "children", "direction", "effort", "author"),
+    *_BUDGET,
+    *("step_usd", "step_tokens", "step_seconds", "queue"),
+)
+_HEEDED = {"resume": (*_BUDGET, "queue"), "replay": ("queue",), "harden": (), "solve": _BUDGET}
+"""What each other way to use the command heeds of a run's options."""
 
 
 class Command(BaseCommand):
@@ -80,9 +89,11 @@ class Command(BaseCommand):
             "--solve", nargs="+", metavar="ID", help="no run: have reference solutions written"
         )
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+        self._defaults = {name: parser.get_default(name) for name in _OF_A_RUN}
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; status 0 only when the run completed (or was queued, with --queue)."""
+        self._refuse_unheeded(options)
         if options["solve"]:
             errand_all(
                 options["solve"],
@@ -121,6 +132,13 @@ class Command(BaseCommand):
             signal.signal(signal.SIGTERM, before)
             progress.end()
         self._report(run, is_json=options["json"])
+
+    def _refuse_unheeded(self, options: dict[str, Any]) -> None:
+        """Raises CommandError for an option of runs that what was chosen does nothing with."""
+        for way, heeded in _HEEDED.items():
+            if options[way] is not None:
+                unheeded = {k: v for k, v in self._defaults.items() if k not in heeded}
+                refuse_unheeded(options, unheeded, f"--{way}")
 
     def _start(self, options: dict[str, Any]) -> EvolutionRun:
         if options["resume"] is not None:

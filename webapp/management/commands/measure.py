@@ -23,6 +23,7 @@ from webapp.management.reporting import (
     find_environments,
     format_table,
     given_budget,
+    refuse_unheeded,
 )
 from webapp.models import Environment, ErrandKind, MeasuredTrial, Solver
 from webapp.services import attempts, budgets
@@ -60,6 +61,7 @@ class Command(BaseCommand):
         add_budget_options(parser, "by the wall")
         add_sandbox_option(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on the last line")
+        self._defaults = {name: parser.get_default(name) for name in ("attempts", "sandbox")}
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Measure and print; status 0 only when every attempt was made."""
@@ -67,6 +69,7 @@ class Command(BaseCommand):
             raise CommandError("--attempts must be between 1 and 1000")
         budget = given_budget(options)
         if options["triage"]:
+            refuse_unheeded(options, self._defaults, "--triage")
             errand_all(
                 options["environments"],
                 ErrandKind.TRIAGE,
