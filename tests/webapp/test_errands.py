@@ -183,6 +183,21 @@ def heeds_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+def test_what_a_killed_command_left_is_taken_up_without_services(server: ModelServer) -> None:
+    seed = failed_by_solvers()
+    left = errands.ask_errand(seed, ErrandKind.TRIAGE, Limits(tokens=10))
+    assert leases.claim(left)
+    words = ("measure", str(seed.pk), "--triage", "--budget-tokens", "200000")
+    with pytest.raises(CommandError, match="a model is at that already"):
+        command(*words)
+    Errand.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(CommandError, match="needs a budget"):
+        command(*words[:3])
+    assert command(*words)["is_done"]
+    done = Errand.objects.get()
+    assert (done.status, done.attempt) == (RunStatus.COMPLETED, 2)
+
+
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_a_command_that_is_stopped_leaves_nobody_at_it(server: ModelServer) -> None:
     seed = failed_by_solvers()

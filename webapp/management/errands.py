@@ -17,7 +17,8 @@ from webapp.management.reporting import find_environments, format_table
 from webapp.management.verifying import carry_out_here
 from webapp.model_forecast import check_errand
 from webapp.models import Environment, Errand, ErrandKind
-from webapp.services.errands import ask_errand, let_go
+from webapp.services import leases
+from webapp.services.errands import ask_errand, let_go, waiting_errand
 from webapp.services.errors import ServiceError
 
 
@@ -64,6 +65,7 @@ def errand_all(
         check_errand(kind, budget)
     except ModelConfigError as error:
         raise CommandError(str(error)) from None
+    leases.expire()  # no worker need run that would take up what a killed one left
     rows = [_carried_out(environment, kind, budget) for environment in wanted]
     if is_json:
         out.write(json.dumps({kind.value: [row.as_json() for row in rows]}))
@@ -78,7 +80,8 @@ def _carried_out(environment: Environment, kind: ErrandKind, budget: Limits) -> 
     """One errand, done in this very thread; the child that came of it is verified."""
     with dispatch.muted():
         try:
-            errand = ask_errand(environment, kind, budget)
+            errand = waiting_errand(environment, kind, budget)
+            errand = errand or ask_errand(environment, kind, budget)
         except ServiceError as error:
             return Row(environment, None, str(error))
         try:

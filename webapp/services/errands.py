@@ -90,6 +90,20 @@ def ask_errand(
     return errand
 
 
+def waiting_errand(environment: Environment, kind: ErrandKind, budget: Limits) -> Errand | None:
+    """The errand that was asked for and that nobody works on, from now on with this budget.
+
+    Such is one whose worker was killed. Raises InvalidInput.
+    """
+    if kind.asks_a_model:
+        check_budget(budget)
+    waiting = environment.errands.filter(kind=kind, status=RunStatus.QUEUED)
+    waiting.update(
+        budget_usd=budget.usd, budget_tokens=budget.tokens, budget_seconds=budget.seconds
+    )
+    return waiting.first()
+
+
 def budget_of_errand(errand: Errand) -> Limits:
     """What the errand may take, from its first call on, whoever works on it."""
     return Limits(errand.budget_usd, errand.budget_tokens, errand.budget_seconds)
