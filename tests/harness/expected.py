@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -50,7 +50,11 @@ def findings(run: EvolutionRun, server: ModelServer, script: Competent) -> Findi
     found.equal("tokens", spent(run), server.told())
     found.equal("tokens that the endpoint told", known(run), server.told())
     found.equal("answers lost", lost_answers(run, server), 0)
-    implied = {step.pk: fallbacks(step, script) for step in steps}
+    refused = _refused(run)
+    found.figures["drafts refused beyond what the script implies"] = sum(
+        drafts.total() for drafts in refused.values()
+    )
+    implied = {step.pk: fallbacks(step, script, refused[step.pk]) for step in steps}
     made = Counter(Event.objects.filter(run=run, kind="fallback").values_list("step", flat=True))
     found.equal("fallbacks", made.total(), sum(implied.values()))
     odd = [f"{step} of {step.parent}" for step in steps if made[step.pk] != implied[step.pk]]
@@ -61,24 +65,55 @@ def findings(run: EvolutionRun, server: ModelServer, script: Competent) -> Findi
     short = [s for s in last.values() if s.generation < run.generations and s.child is not None]
     found.equal("lineages that ended early with a child", short, [])
     flaws = [_flaws(child, script) for child in accepted]
-    repairs = Counter(child.repair for child in accepted)
+    repairs = Counter(child.repair - _earlier(child) for child in accepted)
     found.equal("accepted children by repairs", dict(repairs), dict(Counter(map(len, flaws))))
     found.equal("gates that failed drafts", _failed(accepted), dict(Counter(chain(*flaws))))
     return found
 
 
-def fallbacks(step: EvolutionStep, script: Competent) -> int:
-    """How many directions the script has nothing for, before the first that it has a way in."""
+def fallbacks(step: EvolutionStep, script: Competent, refused: Mapping[str, int] = {}) -> int:
+    """How many directions the script has nothing for, before the first that it has a way in.
+
+    What the gates make of its ways from a parent it does not know: `refused` are those that they
+    let pass in no form, and how many drafts of each.
+    """
+    config = StepConfig(seed=step.seed)
     subject = load_subject(step.parent)
-    order = direction_order(subject, StepConfig(seed=step.seed))
+    order = direction_order(subject, config)
     if isinstance(script, NOTHING):
         return len(order)
-    taken = {_way(one) for one in ancestry(step.parent)}
+    taken = {_way(one) for one in ancestry(step.parent)}.union(refused)
     for number, direction in enumerate(order):
-        ways = [way for way in script.known(direction) if way.name not in taken]
-        if any(_leads_somewhere(way, subject, script) for way in ways):
+        known_ways = script.known(direction)
+        ways = [way for way in known_ways if way.name not in taken]
+        is_over = sum(refused.get(way.name, 0) for way in known_ways) > config.max_repairs
+        if not is_over and any(_leads_somewhere(way, subject, script) for way in ways):
             return number
     return len(order)
+
+
+def _refused(run: EvolutionRun) -> Mapping[int, Counter[str]]:
+    """The ways whose drafts a gate failed and that came to nothing, with how many, by step."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for draft in Environment.objects.filter(step__run=run).select_related("step__child"):
+        assert draft.step is not None
+        child = draft.step.child
+        if (child is None or child.operator != draft.operator) and _failures(draft):
+            found[draft.step.pk][_way(draft)] += 1
+    return found
+
+
+def _earlier(child: Environment) -> int:
+    """How many drafts of other ways, in the child's direction, a gate had failed before."""
+    drafts = Environment.objects.filter(step=child.step, direction=child.direction)
+    return sum(bool(_failures(draft)) for draft in drafts.exclude(operator=child.operator))
+
+
+def _failures(draft: Environment) -> list[str]:
+    """The blocking gates that failed a draft."""
+    records = GateRecord.objects.filter(verification__environment=draft)
+    gates = records.filter(status="failed", is_blocking=True)
+    return list(gates.values_list("gate", flat=True))
 
 
 def _flaws(child: Environment, script: Competent) -> tuple[str, ...]:
@@ -100,8 +135,6 @@ def _failed(accepted: list[Environment]) -> Mapping[str, int]:
     """Which gates failed the drafts that led to accepted children."""
     failed: Counter[str] = Counter()
     for child in accepted:
-        drafts = Environment.objects.filter(step=child.step, operator=child.operator)
-        records = GateRecord.objects.filter(verification__environment__in=drafts)
-        gates = records.filter(status="failed", is_blocking=True)
-        failed.update(gates.values_list("gate", flat=True))
+        for draft in Environment.objects.filter(step=child.step, operator=child.operator):
+            failed.update(_failures(draft))
     return dict(failed)
