@@ -40,7 +40,7 @@ from sandbox.base import TrialRunner
 from sandbox.errors import SandboxError
 from sandbox.trial import Runner
 
-CONFIG = StepConfig(seed=5, oracle_runs=1, nop_runs=1, mutant_count=12)
+CONFIG = StepConfig(seed=5, oracle_runs=1, nop_runs=1)
 HONEST = "honest"
 VOID = frozenset({"format", "build", "oracle", "nop"})
 """Gates that speak of the bundle, not of the claim: a sham that they refuse was badly made."""
