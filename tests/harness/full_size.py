@@ -15,13 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.harness.calls import Calls
-from tests.harness.lineages import QUICK, House, endpoint
 from tests.harness.server.faults import BRISK, FaultPlan
 from tests.harness.server.http import ModelServer
 from tests.harness.server.models import all_models
@@ -50,6 +48,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0, help="how often all workers are killed")
     parser.add_argument("--calls", type=int, default=0, help="so many calls instead of runs")
     parser.add_argument("--seed", type=int, default=5, help="of runs and kills")
+    parser.add_argument("--children", type=Path, metavar="FILE", help="where digests are written")
+    parser.add_argument("--same-as", type=Path, metavar="FILE", help="digests that have to come")
     options = parser.parse_args()
     if options.calls:
         said = Calls(options.calls, options.faults or 0.2)
@@ -58,7 +58,10 @@ def main() -> int:
     names = options.names or SEEDS[: options.seeds]
     with tempfile.TemporaryDirectory(prefix="ratchet-full-") as home:
         set_up(Path(home), names)
-        ended = [one_run(model, Path(home), options) for model in options.models]
+        given: dict[str, list[str]] = {}
+        ended = [one_run(model, Path(home), options, given) for model in options.models]
+    if options.children:
+        options.children.write_text(json.dumps(given))
     return 0 if all(ended) else 1
 
 
@@ -77,8 +80,10 @@ def set_up(home: Path, names: list[str]) -> None:
     call_command("import_environments", *(str(ROOT / "seeds" / name) for name in names))
 
 
-def one_run(model: str, home: Path, options: argparse.Namespace) -> bool:
-    """A run of all lineages; whether it came as implied."""
+def one_run(
+    model: str, home: Path, options: argparse.Namespace, children: dict[str, list[str]]
+) -> bool:
+    """A run of all lineages, whose children are added; whether it came as implied."""
     from tests.harness.campaign import Killer, digests, finished, workers_on
     from webapp.lifecycle import RunStatus
 
@@ -104,8 +109,15 @@ def one_run(model: str, home: Path, options: argparse.Namespace) -> bool:
         again = finished(create(options, run), RunStatus.COMPLETED, PATIENCE)
         if digests(again) != given or len(server.served) != count:
             differences.append("the replay gives something else, or asks the model")
-    if options.kills and given != undisturbed(run, model, faults, home):
-        differences.append("an undisturbed run gives other children")
+    if options.same_as:
+        other = json.loads(options.same_as.read_text())[model]
+        if given != other:
+            here = [digest[:8] for digest in given if digest not in other]
+            there = [digest[:8] for digest in other if digest not in given]
+            differences.append(f"only here {here}, only in {options.same_as} {there}")
+        else:
+            say(f"  the children of {options.same_as}")
+    children[model] = given
     say(f"  {len(given)} children, the same again from what is on record")
     for line in differences:
         say(f"  NOT AS IMPLIED: {line}")
@@ -153,24 +165,6 @@ def checked(
     lost = lost_answers(run, server)
     say(f"  {lost} answers were lost with their workers")
     return [] if 0 <= lost <= 2 * options.kills else [f"{lost} answers lost"]
-
-
-def undisturbed(run: EvolutionRun, model: str, faults: FaultPlan, home: Path) -> list[str]:
-    """The children of the same lineages, bred in this process without workers or kills."""
-    from sandbox.backends.bubblewrap import BubblewrapBackend
-    from sandbox.trial import Runner
-    from webapp.models import Environment
-    from webapp.services.environments import load_subject
-
-    backend = BubblewrapBackend(runtime_dir=home / "quiet", cache_dir=home / "quiet-cache")
-    given = []
-    with ModelServer(all_models(), faults=faults) as server:
-        house = House(Runner(backend), endpoint(server.url, model, "attempts=8 timeout=60"))
-        config = replace(QUICK, directions=())
-        for root in Environment.objects.filter(lineage__runs=run, parent=None).order_by("lineage"):
-            given += house.breed(load_subject(root), run.generations, run.seed, config)
-    backend.close()
-    return given
 
 
 def progress(last: list[float], run: EvolutionRun) -> None:
