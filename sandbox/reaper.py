@@ -54,6 +54,11 @@ def owner_label(pid: int) -> str:
     return f"{pid}.{start_time(pid) or 0}{'' if namespace == _INITIAL else namespace}"
 
 
+def group_prefix(label: str) -> str:
+    """How the control groups of an owner's sandboxes are named, before their numbers."""
+    return f"ratchet-{label}-"
+
+
 def is_alive(label: str) -> bool:
     """Whether the process that `owner_label` named still lives.
 

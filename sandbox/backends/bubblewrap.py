@@ -35,7 +35,7 @@ from sandbox.errors import Refused, SandboxError, SandboxUnavailable
 from sandbox.findings import Finding
 from sandbox.limits import memory_to_pack, resolve_limits
 from sandbox.places import Place, Places
-from sandbox.reaper import owner_label
+from sandbox.reaper import group_prefix, owner_label
 from sandbox.warden.cgroups import Cgroups
 
 
@@ -80,7 +80,7 @@ class BubblewrapBackend:
             has_mounted_python=python_prefix is not None,
         )
         self.places = places or Places(self.runtime_dir / "places")
-        groups = Cgroups(f"ratchet-{owner_label(os.getpid())}-").folders
+        groups = Cgroups(group_prefix(owner_label(os.getpid()))).folders
         self._has_quota = "cpu" in groups
         self._labels = tuple(self._labelled(groups))
         self._server = ServerProcess(self._config(bwrap or find_bwrap()))

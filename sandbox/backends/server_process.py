@@ -15,7 +15,7 @@ from typing import Any
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.findings import remedy_for
-from sandbox.reaper import SERVER_MARKER, owner_label
+from sandbox.reaper import SERVER_MARKER, group_prefix, owner_label
 from sandbox.warden import wire
 
 _START_SECONDS = 30.0
@@ -136,7 +136,7 @@ class ServerProcess:
         )
         theirs.close()
         ours.settimeout(_START_SECONDS)
-        config = {**self._config, "owner_pid": os.getpid(), "cgroup_prefix": f"ratchet-{label}-"}
+        config = {**self._config, "owner_pid": os.getpid(), "cgroup_prefix": group_prefix(label)}
         try:
             wire.send(ours, config)
             wire.receive(ours)

@@ -71,7 +71,7 @@ def findings(run: EvolutionRun, server: ModelServer, script: Competent) -> Findi
     return found
 
 
-def fallbacks(step: EvolutionStep, script: Competent, refused: Mapping[str, int] = {}) -> int:
+def fallbacks(step: EvolutionStep, script: Competent, refused: Mapping[str, int]) -> int:
     """How many directions the script has nothing for, before the first that it has a way in.
 
     What the gates make of its ways from a parent it does not know: `refused` are those that they

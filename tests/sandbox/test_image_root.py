@@ -28,7 +28,7 @@ from sandbox.contracts import (
     SandboxFile,
 )
 from sandbox.errors import Refused, SandboxUnavailable
-from sandbox.reaper import SERVER_MARKER, owner_label, reap
+from sandbox.reaper import SERVER_MARKER, group_prefix, owner_label, reap
 from sandbox.warden.cgroups import own_folders
 from tests.sandbox.conformance import out, sh
 from tests.sandbox.ordinary_user import USER_ID, run_as_ordinary_user
@@ -329,7 +329,7 @@ def test_an_owner_that_is_killed_while_it_unpacks_leaves_nothing(
 def groups_of(label: str) -> list[Path]:
     """The control groups of an owner's sandboxes."""
     folders = set(own_folders().values())
-    return [path for folder in folders for path in Path(folder).glob(f"ratchet-{label}-*")]
+    return [path for folder in folders for path in Path(folder).glob(f"{group_prefix(label)}*")]
 
 
 def processes_of(label: str) -> list[str]:

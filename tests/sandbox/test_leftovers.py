@@ -17,7 +17,7 @@ import pytest
 from sandbox.backends.bubblewrap import BubblewrapBackend
 from sandbox.contracts import Limits, NetworkPolicy
 from sandbox.errors import SandboxUnavailable
-from sandbox.reaper import SERVER_MARKER, Reaped, is_alive, owner_label, reap
+from sandbox.reaper import SERVER_MARKER, Reaped, group_prefix, is_alive, owner_label, reap
 from sandbox.warden.cgroups import Cgroups, own_folders
 from tests.sandbox.conformance import Bench, image_spec, out, sh
 
@@ -51,7 +51,7 @@ def _groups(label: str) -> list[Path]:
     return [
         path
         for folder in set(own_folders().values())
-        for path in Path(folder).glob(f"ratchet-{label}-*")
+        for path in Path(folder).glob(f"{group_prefix(label)}*")
     ]
 
 
