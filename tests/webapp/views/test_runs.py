@@ -119,7 +119,11 @@ def test_a_run_is_started_from_the_form(world: World, operator: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"lineages": []}, {"generations": 51}, {"children": 0}, {"effort": "huge"}]
+    "change",
+    [
+        *({"lineages": []}, {"generations": 51}, {"children": 0}, {"effort": "huge"}),
+        *({"budget_usd": 3}, {"step_usd": 1}),  # it asks no model
+    ],
 )
 def test_a_run_that_makes_no_sense_is_refused_beside_the_field(
     change: dict[str, object], world: World, operator: Client
