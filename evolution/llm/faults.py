@@ -24,6 +24,9 @@ RETRY_AFTER_CAP = 60.0
 WAIT_CAP = 60.0
 """Seconds between two attempts at most."""
 
+_TOO_LONG = re.compile(r"(?i)\bexceeds? the (?:available )?context (?:size|length|window)")
+"""How servers word it that the client does not know to mean that: llama.cpp's."""
+
 RETRIED = frozenset(
     {
         CallOutcome.RATE_LIMITED,
@@ -103,7 +106,7 @@ def _of_status(exchange: Exchange, said: str, pause: float | None) -> Fault:
         return Fault(CallOutcome.TIMEOUT, f"the endpoint ran out of time{said}", pause)
     if status in {409, 425, 429}:
         return Fault(CallOutcome.RATE_LIMITED, f"the endpoint asks to wait{said}", pause)
-    if status == 413:
+    if status == 413 or (400 <= status < 500 and _TOO_LONG.search(said)):
         return Fault(CallOutcome.CONTEXT_OVERFLOW, f"the request is too long{said}")
     if status >= 500:
         return Fault(CallOutcome.SERVER_ERROR, f"the endpoint failed{said}", pause)

@@ -162,8 +162,21 @@ def test_what_only_the_operator_can_change_is_not_tried_again(
     assert [call.outcome for call in way.log.calls] == [outcome]
 
 
-def test_a_request_that_is_too_long_is_the_roles_own_affair_and_stays_so() -> None:
-    long = fail(400, "maximum context length is 8192 tokens", "context_length_exceeded")
+LLAMA_CPP = "request (4270 tokens) exceeds the available context size (4096 tokens), try increasing"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("maximum context length is 8192 tokens", "context_length_exceeded"),
+        ("This model's maximum context length is 4096 tokens.", "400"),  # vLLM
+        (LLAMA_CPP, "exceed_context_size_error"),
+    ],
+)
+def test_a_request_that_is_too_long_is_the_roles_own_affair_and_stays_so(
+    said: str, code: str
+) -> None:
+    long = fail(400, said, code)
     with endpoint(long) as script, way_to(script) as way:
         for _ in range(2):
             with pytest.raises(CallFailed, match="too long") as caught:
