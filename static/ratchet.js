@@ -93,6 +93,12 @@
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
+  // What was typed before htmx listened is asked for now.
+  document.addEventListener("htmx:after:init", (event) => {
+    const search = event.target.querySelector?.("#search");
+    if (search && search.value !== search.defaultValue) search.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
   // Nothing is asked for while nobody looks.
   document.addEventListener("htmx:before:request", (event) => {
     const source = event.detail?.ctx?.sourceElement;

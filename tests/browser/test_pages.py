@@ -144,6 +144,21 @@ def test_searching_narrows_the_table_as_one_types(site: Site, visit: Callable[[s
     assert "text=archive" in page.url
 
 
+def test_what_is_typed_before_the_page_is_ready_is_searched_for_too(
+    page: Page, visit: Callable[[str], Page]
+) -> None:
+    page.add_init_script(
+        "const later = window.setTimeout;"  # htmx begins in one that names no time
+        " window.setTimeout = (act, after = 1500, ...more) => later(act, after, ...more);"
+    )
+    visit("/environments/")
+    page.keyboard.press("/")
+    page.keyboard.type("ceiling")
+    assert page.locator("#search[data-htmx-powered], form[data-htmx-powered]").count() == 0
+    expect(page.locator("#results tbody tr")).to_have_count(0)
+    assert "text=ceiling" in page.url
+
+
 def test_the_last_letter_typed_counts_however_slowly_the_server_answers(
     site: Site, visit: Callable[[str], Page]
 ) -> None:
