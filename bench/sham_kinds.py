@@ -153,12 +153,14 @@ def missing_file(world: World, number: int) -> Mutation:
     is_plain = number % 2 == 0 and plain.encode() == file.data and plain.endswith("\n")
     how, text = ("cat", plain) if is_plain else ("base64 -d", code)
     restore = f'mkdir -p "{path.rsplit("/", 1)[0]}"\n'
-    restore += f"{how} > \"{path}\" <<'RESTORED'\n{text}RESTORED\n"
+    restore += f'{how} > "{path}" <<\'RESTORED\'\n{text}RESTORED\nchmod {file.mode:o} "{path}"\n'
+    folder = file.path.rpartition("/")[0]
+    is_alone = not any(p != file.path and p.startswith(f"{folder}/") for p in parent.by_path)
     output = world.outputs[0].path
     check = f'def check_was_restored():\n    open("{output}", "rb").close()\n'
     child = parent.with_files(
         [
-            SandboxFile(f"{file.path.rsplit('/', 1)[0]}/.keep", b"kept\n"),
+            *([SandboxFile(f"{folder}/.keep", b"kept\n")] if is_alone else []),
             told(world, f"`{path}` was lost and has to be had again."),
             script(parent, SOLVE, first=restore),
             checked(world, check),
